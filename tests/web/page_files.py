@@ -203,7 +203,8 @@ def test_a_drop_is_uploaded_and_its_result_downloaded(page):
     page.browser.script("""
         const data = new DataTransfer();
         data.items.add(new File([arguments[0]], 'dropped <b>.txt', {type: 'text/plain'}));
-        document.querySelector('.drop').dispatchEvent(new DragEvent('drop', {dataTransfer: data, bubbles: true, cancelable: true}));""", TEXT)
+        const drop = new DragEvent('drop', {dataTransfer: data, bubbles: true, cancelable: true});
+        document.querySelector('.drop').dispatchEvent(drop);""", TEXT)
     page.browser.find("form li", "Uploaded copy")
     page.secrets(PASSPHRASE, PASSPHRASE)
     page.browser.find("[data-submit=encrypt]").click()

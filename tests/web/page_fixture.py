@@ -104,7 +104,8 @@ class Page:
     def go(self, address):
         self.browser.script("location.hash = arguments[0]", f"#/{address}")
         self.browser.until(lambda: self.browser.script(
-            "return !document.querySelector('main .skeleton') && Boolean(document.querySelector('main h1'))"), f"page {address} is not shown")
+            "return !document.querySelector('main .skeleton') && Boolean(document.querySelector('main h1'))"),
+                           f"page {address} is not shown")
 
     def shot(self, name, full=False):
         os.makedirs(SHOTS, exist_ok=True)
@@ -112,8 +113,10 @@ class Page:
 
     def secrets(self, *texts, within=""):
         """Types into the password fields that are shown, in their order."""
-        fields = [field for field in self.browser.all(f"{within} input[type=password]") if field.is_shown]
-        assert len(fields) == len(texts), f"{len(fields)} fields for passphrases are shown, not {len(texts)}"
+        def shown():
+            fields = [field for field in self.browser.all(f"{within} input[type=password]") if field.is_shown]
+            return fields if len(fields) == len(texts) else None
+        fields = self.browser.until(shown, f"there are not {len(texts)} fields for passphrases")
         for field, text in zip(fields, texts):
             field.clear()
             field.type(text)
@@ -123,17 +126,18 @@ class Page:
         browser = self.browser
         browser.find("dialog .entries")
         if folder:
-            place = browser.find("dialog input[placeholder='Go to a path']")
+            place = browser.find("dialog [data-go]")
             place.type(folder)
             browser.keys("enter")
             browser.until(lambda: browser.script("""
                 const list = document.querySelector('dialog .entries');
-                return list.dataset.path === arguments[0] && !list.hasAttribute('aria-busy')
-                  && document.querySelector("dialog input[placeholder='Go to a path']").value === '';""", folder.replace("%", "%25")), f"{folder} is not listed")
+                return list.dataset.path === arguments[0] && !list.hasAttribute('aria-busy') &&
+                  document.querySelector('dialog [data-go]').value === '';""", folder.replace("%", "%25")), f"{folder} is not listed")
         for name in names:
             browser.until(lambda name=name: browser.script("""
                 const wanted = arguments[0];
-                const entry = [...document.querySelectorAll('dialog .entry')].find((one) => one.querySelector('.grow').textContent === wanted);
+                const entry = [...document.querySelectorAll('dialog .entry')].find(
+                  (one) => one.querySelector('.grow').textContent === wanted);
                 if (!entry) return false;
                 entry.click();
                 return entry.getAttribute('aria-selected') === 'true';""", name), f"{name} is not in the dialog")
@@ -184,7 +188,7 @@ def run(tests, needs_fuse=False, **options):
         page = Page(**options)
         try:
             test(page)
-            complaints = [text for text in page.browser.messages() if "favicon" not in text and "the server responded with a status" not in text]
+            complaints = [text for text in page.browser.messages() if "the server responded with a status" not in text]
             assert not complaints, f"the console has {complaints}"
             print(f"ok: {test_name}", flush=True)
         except BaseException as error:  # any failure: tell it, keep a picture, go on with the next test

@@ -33,7 +33,8 @@ def fill_home(page):
         page.command("mkfs.nacre", "--kdf-memory", "64M", "--kdf-time", "1", *words, page.path(name), secret=PASSPHRASE)
     os.makedirs(page.path("private"), exist_ok=True)
     page.command("mount.nacre", page.path("vault"), page.path("private"), secret=PASSPHRASE)
-    page.command("nacre", "key", "add", page.path("vault"), "--recipient", page.path("anna.pub.pem"), "--label", "Ann, 2026", secret=PASSPHRASE)
+    page.command("nacre", "key", "add", page.path("vault"), "--recipient", page.path("anna.pub.pem"), "--label", "Ann, 2026",
+                 secret=PASSPHRASE)
     copy(page, 3)
 
 
@@ -57,7 +58,6 @@ def look(page, name, full=True):
 
 
 def tour(page, prefix, shown_language="en"):
-    chooser_goes = {"en": "Go to a path", "de": "Zu einem Pfad gehen"}[shown_language]
     browser = page.browser
     vault = page.path("vault").replace("/", "%2F")
     page.go("volumes")
@@ -88,7 +88,7 @@ def tour(page, prefix, shown_language="en"):
     page.go("files/encrypt")
     browser.find(".drop button").click()
     browser.find("dialog .entries")
-    browser.find(f"dialog input[placeholder='{chooser_goes}']").type(page.path("Photos"))
+    browser.find("dialog [data-go]").type(page.path("Photos"))
     browser.keys("enter")
     browser.find("dialog .entry", "harbour-417")
     for number in (412, 413, 415):
@@ -116,7 +116,7 @@ def tour(page, prefix, shown_language="en"):
     page.go("compare")
     browser.find(".drop button").click()
     browser.find("dialog .entries")
-    browser.find(f"dialog input[placeholder='{chooser_goes}']").type(page.path("Documents"))
+    browser.find("dialog [data-go]").type(page.path("Documents"))
     browser.keys("enter")
     browser.find("dialog .entry", "thesis.odt").click()
     browser.find("dialog .dialog-foot .primary").click()
@@ -130,7 +130,8 @@ def tour(page, prefix, shown_language="en"):
 
     def has_curve():
         copy(page, 2)
-        return browser.script("return [...document.querySelectorAll('path.line')].some((one) => one.getAttribute('d').split('L').length > 6)")
+        return browser.script("""
+            return [...document.querySelectorAll('path.line')].some((one) => one.getAttribute('d').split('L').length > 6)""")
     browser.until(has_curve, "no curve is drawn", 60)
     look(page, f"{prefix}_live")
     page.go("activity")

@@ -120,7 +120,8 @@ def test_languages_have_the_same_texts(page):
           known: keys(en)};""")
     assert not compared["missing"] and not compared["more"] and not compared["holes"], compared
     known = set(compared["known"])
-    for name in page.browser.script("return performance.getEntriesByType('resource').map((one) => one.name).filter((one) => one.endsWith('.js'))"):
+    for name in page.browser.script("""
+            return performance.getEntriesByType('resource').map((one) => one.name).filter((one) => one.endsWith('.js'))"""):
         source = page.browser.script("return (await fetch(arguments[0])).text()", name)
         used = set(re.findall(r"\bt\('([^']+)'", source))
         assert used <= known, f"{name} uses {used - known}"
@@ -181,8 +182,8 @@ def test_everything_has_a_name_and_enough_contrast(page):
         page.browser.view(1280, 900, scheme)
         for address in ADDRESSES:
             page.go(address)
-            for element in page.browser.all("main a, main button, main input, main select, main [role=progressbar], nav a, .preferences select"):
-                assert has_name(page, element), f"{address}: an element without a name: {page.browser.script('return arguments[0].outerHTML', element)[:300]}"
+            for element in page.browser.all("main a, main button, main input, main select, nav a, .preferences select"):
+                assert has_name(page, element), f"{address}: without a name: {element.value_of('outerHTML')[:300]}"
             low = page.browser.script(CONTRAST)
             assert not low, f"{address}, {scheme}: {low}"
             assert page.browser.script("return document.querySelectorAll('h1').length") == 1, address
@@ -210,7 +211,8 @@ CONTRAST = """
     const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     while (walker.nextNode()) {
       const node = walker.currentNode.parentElement;
-      if (!walker.currentNode.textContent.trim() || !node.checkVisibility() || node.closest('[disabled], .visually-hidden, script, option, .skip')) continue;
+      if (!walker.currentNode.textContent.trim() || !node.checkVisibility()) continue;
+      if (node.closest('[disabled], .visually-hidden, script, option, .skip')) continue;
       if (node.closest('label')?.querySelector('input:disabled')) continue;
       const style = getComputedStyle(node);
       const [a, b] = [light(rgba(style.color)), light(behind(node))].sort((x, y) => y - x);

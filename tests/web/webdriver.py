@@ -90,7 +90,8 @@ class Browser:
         self.session = None
         arguments = ["--headless=new", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage", "--disable-extensions",
                      "--disable-background-networking", "--disable-component-update", "--no-proxy-server",
-                     "--hide-scrollbars", f"--user-data-dir={self.profile}/profile", f"--window-size={width},{height}", f"--lang={language}"]
+                     "--hide-scrollbars", f"--user-data-dir={self.profile}/profile",
+                     f"--window-size={width},{height}", f"--lang={language}"]
         if os.geteuid() == 0:
             arguments.append("--no-sandbox")
         preferences = {"intl.accept_languages": language}
@@ -181,11 +182,13 @@ class Browser:
             return self.script("""
                 const [selector, text] = arguments;
                 return [...document.querySelectorAll(selector)].find((one) => one.checkVisibility() &&
-                  (text === null || one.textContent.includes(text) || (one.getAttribute('aria-label') ?? '').includes(text))) ?? null;""", selector, text)
+                  (text === null || one.textContent.includes(text) || (one.getAttribute('aria-label') ?? '').includes(text))) ?? null;""",
+                               selector, text)
         return self.until(look, f"no {selector} with text {text!r}", timeout_s)
 
     def gone(self, selector, timeout_s=20):
-        self.until(lambda: not self.script("return [...document.querySelectorAll(arguments[0])].some((one) => one.checkVisibility())", selector),
+        self.until(lambda: not self.script(
+            "return [...document.querySelectorAll(arguments[0])].some((one) => one.checkVisibility())", selector),
                    f"{selector} is still there", timeout_s)
 
     def until(self, condition, what, timeout_s=20):

@@ -45,7 +45,7 @@ class Picker {
     this.hidden = check(t('chooser.hidden'), false, () => this.show(this.path));
     this.filter = textInput('', { type: 'search', placeholder: t('chooser.filter'), 'aria-label': t('chooser.filter'),
       oninput: () => this.draw() });
-    const place = textInput('', { 'aria-label': t('chooser.go'), placeholder: t('chooser.go') });
+    const place = textInput('', { 'aria-label': t('chooser.go'), placeholder: t('chooser.go'), 'data-go': true });
     const places = h('select.select', { 'aria-label': t('chooser.places'), onchange: () => this.show(places.value) });
     get('/api/files/places').then(({ places: found }) => fill(places, h('option', { value: '', disabled: true, selected: true }, t('chooser.places')),
       found.map((entry) => h('option', { value: entry.path }, entry.name)))).catch(() => { places.hidden = true; });
