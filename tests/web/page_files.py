@@ -92,6 +92,7 @@ def test_key_pair_made_on_the_page_and_encryption_to_it(page):
     page.add_files("letter.odt")
     page.browser.find("button", "Add a public key").click()
     page.choose("anna.pub.pem", folder=page.home)
+    page.browser.find("form li", "2048 bits · ")  # and its fingerprint, to compare with the owner's
     page.browser.find("[data-submit=encrypt]").click()
     page.job("encrypt")
     os.remove(page.path("letter.odt"))

@@ -102,13 +102,20 @@ class Page:
 
     # Steps on the page.
     def go(self, address):
-        self.browser.script("location.hash = arguments[0]", f"#/{address}")
-        self.browser.until(lambda: self.browser.script(
-            "return !document.querySelector('main .skeleton') && Boolean(document.querySelector('main h1'))"),
-                           f"page {address} is not shown")
+        changes = self.browser.script("""
+            const changes = location.hash !== arguments[0];
+            location.hash = arguments[0];
+            return changes;""", f"#/{address}")
+        self.browser.until(lambda: self.browser.script("""
+            const main = document.querySelector('main');
+            return main && (!arguments[1] || main.dataset.address === arguments[0]) && !main.querySelector('.skeleton')
+              && Boolean(main.querySelector('h1'));""", f"#/{address}", changes), f"page {address} is not shown")
 
     def shot(self, name, full=False):
         os.makedirs(SHOTS, exist_ok=True)
+        self.browser.until(lambda: self.browser.script(
+            "return document.getAnimations().every((one) => one.playState !== 'running' || one.effect.getTiming().iterations > 9)"),
+                           "transitions do not end")
         self.browser.screenshot(os.path.join(SHOTS, f"{name}.png"), full)
 
     def secrets(self, *texts, within=""):

@@ -166,7 +166,7 @@ def documents(page):
     browser.view(1200, 800)
     page.go("live")
     browser.find(".figure-tile")
-    end = time.monotonic() + 150
+    end = time.monotonic() + 100
     while time.monotonic() < end:
         copy(page, random.randrange(1, 3))
         browser.until(lambda begun=time.monotonic(): time.monotonic() > begun + random.random(), "time stands still")
@@ -202,6 +202,11 @@ def documents(page):
 
 
 def open_rotation(page):
+    """Begins a rotation that lasts some seconds."""
+    with open(os.path.join(page.path("private"), "film.mkv"), "wb") as file:
+        for _ in range(40):
+            file.write(os.urandom(4 * MIB))
+    page.command("nacre", "sync", page.path("private"))
     page.go(f"volumes/{page.path('vault').replace('/', '%2F')}/care")
     page.browser.find("[data-care=rotate]").click()
     page.secrets(PASSPHRASE, within="dialog")

@@ -164,6 +164,23 @@ def test_recipients_and_passphrases(page):
     page.browser.until(lambda: len(page.browser.all("[data-recipient]")) == 1, "it is still shown")
 
 
+def test_a_colleagues_key_is_shown_with_its_fingerprint_and_added(page):
+    volume, _ = make(page)
+    page.command("nacre", "crypt", "keygen", "--no-passphrase", "--bits", "2048", page.path("ann"))
+    open_tab(page, volume, "access")
+    page.browser.find("[data-recipient]")
+    page.browser.find("button", "Add").click()
+    page.browser.find("dialog input[value=rsa]").click()
+    page.browser.find("dialog button", "Browse").click()
+    page.choose("ann.pub.pem", folder=page.home)
+    page.browser.find("dialog", "2048 bits · ")
+    page.secrets(PASSPHRASE, within="dialog")
+    page.browser.find("dialog .primary").click()
+    page.browser.gone("dialog", timeout_s=60)
+    page.browser.find("[data-recipient]", "RSA key")
+    page.command("nacre", "key", "list", "--identity", page.path("ann.pem"), volume)
+
+
 def test_rotation_and_scrub_of_a_mounted_volume(page):
     volume, mountpoint = make(page, mount=True)
     with open(os.path.join(mountpoint, "data"), "wb") as file:

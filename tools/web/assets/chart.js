@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two kinds of charts in SVG: values over time, and spans of latency on a logarithmic scale.
-import { fill, h, svg } from './dom.js';
+import { fill, h, setText, svg } from './dom.js';
 import { clock, number } from './format.js';
 
 const height = 160;
@@ -25,7 +25,8 @@ export class TimeChart {
     Object.assign(this, { series, format, least, base, samples: [], now: 0 });
     this.picture = svg('svg', { class: 'chart', role: 'img', 'aria-label': label, height });
     this.readout = h('div.small.muted.number', { 'aria-hidden': 'true' });
-    this.node = h('figure', h('div.row.apart', h('figcaption.row', series.map((one) => h(`span.key${one.second ? '.second' : ''}`, one.label))), this.readout), this.picture);
+    this.legend = series.map((one) => h(`span.key${one.second ? '.second' : ''}`, one.label));
+    this.node = h('figure', h('div.row.apart', h('figcaption.row', this.legend), this.readout), this.picture);
     this.picture.addEventListener('pointermove', (event) => {
       const box = this.picture.getBoundingClientRect();
       this.pointer = event.clientX - box.left;
@@ -90,7 +91,8 @@ export class TimeChart {
     if (this.pointer !== undefined) {
       at = this.samples.reduce((best, sample) => (Math.abs(x(sample.time) - this.pointer) < Math.abs(x(best.time) - this.pointer) ? sample : best), last ?? {});
     }
-    this.readout.textContent = at ? `${clock(at.time)}  ${this.series.map((one) => `${one.label} ${this.format(one.of(at))}`).join(' · ')}` : '';
+    this.series.forEach((one, index) => setText(this.legend[index], at ? `${one.label} ${this.format(one.of(at))}` : one.label));
+    setText(this.readout, this.pointer !== undefined && at ? clock(at.time) : '');
     return this.pointer === undefined || !at ? [] : [svg('line', { class: 'cursor', x1: x(at.time), x2: x(at.time), y1: top, y2: bottom })];
   }
 

@@ -52,3 +52,6 @@ export const clock = (seconds) => (isNumber(seconds)
 
 // Fingerprints in groups of four digits, as they are read aloud.
 export const fingerprint = (hex, digits = 64) => (hex ?? '').slice(0, digits).replace(/(.{4})(?=.)/g, '$1 ');
+
+// A sentence of the server, which begins with a small letter. Names and paths stay as they are.
+export const sentence = (text) => (/^[a-z]+[,:]?( |$)/.test(text ?? '') ? text[0].toUpperCase() + text.slice(1) : text ?? '');

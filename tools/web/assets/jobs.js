@@ -55,6 +55,9 @@ function outcome(job) {
     }
   }
   parts.push(resultOf(job));
+  if (job.messages?.trim()) {
+    parts.push(h('details', h('summary', t('job.messages')), h('div.command', h('pre', { tabindex: '0' }, job.messages.trim()))));
+  }
   return parts;
 }
 

@@ -44,6 +44,7 @@ let routeCount = 0;
 
 async function route(focus = true) {
   const parts = addressParts();
+  const address = location.hash;
   const own = ++routeCount;
   current.stop?.();
   current = {};
@@ -52,6 +53,7 @@ async function route(focus = true) {
   if (own !== routeCount) return made.stop?.();
   current = made;
   main.replaceChildren(current.node);
+  main.dataset.address = address;
   const chosen = parts[0] === 'new' ? 'volumes' : parts[0] ?? 'volumes';
   for (const link of document.querySelectorAll('.nav a')) {
     if (link.dataset.page === chosen) link.setAttribute('aria-current', 'page');

@@ -13,6 +13,7 @@ import { Inputs, inputsField } from './inputs.js';
 import { jobList } from './jobs.js';
 import { openerFields } from './opener.js';
 import { nameOf } from './paths.js';
+import { keyPrint } from './results.js';
 import { engine, start } from './store.js';
 import { announce, button, commandDetails, errorNote, iconButton, named, note, pageHead, skeleton } from './ui.js';
 
@@ -92,7 +93,7 @@ class FileForm {
   }
 
   drawRecipients() {
-    fill(this.recipientList, this.recipients.map((path) => h('li.item.tight', icon('key'), h('span.grow.wrap-anywhere', nameOf(path)),
+    fill(this.recipientList, this.recipients.map((path) => h('li.item.tight', icon('key'), h('div.grow', h('div.wrap-anywhere', nameOf(path)), keyPrint(path)),
       iconButton(t('inputs.remove', { name: nameOf(path) }), 'close', () => {
         this.recipients = this.recipients.filter((other) => other !== path);
         this.drawRecipients();

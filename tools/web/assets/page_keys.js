@@ -67,7 +67,8 @@ function keyForm({ rsa, engines }, engineName) {
     event.preventDefault();
     run();
   } },
-  h('section.section.stack', h('h2', t('keys.make')), h('div.grid-2', nameField, folder), h('div.grid-2', field(t('keys.bits'), bits, { hint: t('keys.bits.hint', { bits: String(rsa.bits_use_min) }) }), countField), by),
+  h('section.section.stack', h('h2', t('keys.make')), h('div.grid-2', nameField, field(t('keys.bits'), bits, { hint: t('keys.bits.hint', { bits: String(rsa.bits_use_min) }) })), folder,
+    h('div.grid-2', countField, by)),
   h('section.section.stack', h('h2', t('keys.protect')), noSecret, secret.node),
   h('div.section.stack', fault, h('div.form-foot', command, submit)));
 }

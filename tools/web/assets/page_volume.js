@@ -2,7 +2,7 @@
 // One volume: its state, who can open it, and its upkeep.
 import { get } from './api.js';
 import { fill, h, setPart, setText } from './dom.js';
-import { bytes, fingerprint } from './format.js';
+import { bytes, fingerprint, sentence } from './format.js';
 import { t } from './i18n.js';
 import { icon } from './icons.js';
 import { jobList } from './jobs.js';
@@ -31,7 +31,7 @@ export function volumePage(path, chosenTab = 'overview') {
     if (key !== headKey) {
       headKey = key;
       fill(head, h('div', h('div.row', h('h1.wrap-anywhere', { tabindex: '-1' }, nameOfVolume(found)), statePill(found)),
-        h('p.wrap-anywhere.sentence', placeText(found))),
+        h('p.wrap-anywhere', placeText(found))),
       h('div.row', isMounted(found) ? button(t('volume.open'), () => openFolder(volume), { name: 'folder' }) : null, mainButton(found)));
       document.title = `${nameOfVolume(found)} – Nacre`;
     }
@@ -79,7 +79,7 @@ function concerns(job, volume) {
 
 function placeText(volume) {
   if (volume.state === 'not_mounted') return shown(volume.path);
-  return isMounted(volume) ? `${shown(volume.path)} → ${shown(volume.mountpoint)}` : volume.state_text || shown(volume.path);
+  return isMounted(volume) ? `${shown(volume.path)} → ${shown(volume.mountpoint)}` : sentence(volume.state_text) || shown(volume.path);
 }
 
 function overviewTab(context) {

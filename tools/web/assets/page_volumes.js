@@ -3,7 +3,7 @@
 import { get } from './api.js';
 import { choose } from './chooser.js';
 import { fill, h, reconcile, setPart, setText } from './dom.js';
-import { bytes, dash, percent } from './format.js';
+import { bytes, dash, percent, sentence } from './format.js';
 import { t } from './i18n.js';
 import { icon } from './icons.js';
 import { shown } from './paths.js';
@@ -73,7 +73,7 @@ class VolumeRow {
     setText(this.path, isMounted(volume) || volume.state === 'daemon_ended'
       ? `${shown(volume.path)} → ${shown(volume.mountpoint)}${volume.read_only ? ` (${t('mount.read_only')})` : ''}` : shown(volume.path));
     setText(this.space, volume.space ? t('volume.space', { files: bytes(volume.space.file_bytes), stored: bytes(volume.space.stored_bytes), free: bytes(volume.space.free_bytes) })
-      : volume.state === 'not_mounted' ? '' : volume.daemon?.error ?? volume.state_text ?? '');
+      : volume.state === 'not_mounted' ? '' : sentence(volume.daemon?.error ?? volume.state_text));
     this.avatar.classList.toggle('on', isMounted(volume));
     const task = taskOf(volume);
     this.task.hidden = !task;

@@ -16,7 +16,7 @@ const stepNames = ['place', 'secret', 'storage', 'review'];
 
 export function wizardPage() {
   const body = h('div', skeleton(5));
-  const node = h('div.page', pageHead(t('wizard.title'), t('wizard.text')), h('section.card', body));
+  const node = h('div.page', pageHead(t('wizard.title'), t('wizard.text')), h('section.card.wizard', body));
   engine().then((known) => new Wizard(body, known)).catch((error) => fill(body, errorNote(error)));
   return { node };
 }

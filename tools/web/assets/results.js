@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a finished job says: key pairs, containers, checks, plans, backups.
 import { get, takeSecret } from './api.js';
-import { h } from './dom.js';
-import { bytes, dash, fingerprint, number } from './format.js';
+import { append, h } from './dom.js';
+import { bytes, dash, fingerprint, number, sentence } from './format.js';
 import { t } from './i18n.js';
 import { icon } from './icons.js';
 import { nameOf, shown } from './paths.js';
@@ -14,6 +14,14 @@ export function facts(pairs) {
 }
 
 const mono = (text) => h('code', text);
+
+// The size and fingerprint of a public key file, to compare with what its owner reads out; or why not.
+export function keyPrint(path) {
+  const node = h('div.small.muted.wrap-anywhere');
+  get('/api/keys/public', { path }).then((key) => append(node, [t('keys.size', { bits: String(key.bits) }), ' · ', mono(fingerprint(key.fingerprint))]))
+    .catch((error) => append(node, sentence(error.what)));
+  return node;
+}
 
 async function showPublicKey(path) {
   try {
@@ -60,7 +68,7 @@ function container(found) {
 export function findings(list) {
   return h('ul.stack.tight', (list ?? []).slice(0, 100).map((found) => {
     const kind = found.severity === 'error' || !found.severity ? 'bad' : 'warn';
-    return h('li', note(kind, h('strong', found.what), found.file ? h('div.small.mono', found.file) : null,
+    return h('li', note(kind, h('strong', sentence(found.what)), found.file ? h('div.small.mono', found.file) : null,
       found.paths?.length ? h('div.small', t('check.affects', { paths: found.paths.join(', ') })) : null));
   }));
 }
@@ -89,7 +97,7 @@ function report(result) {
 function planLine(step) {
   const isLoss = step.kind === 'lost' || step.kind === 'dropped';
   const text = step.why || step.kind;
-  return h('li.row.nowrap.top', icon(isLoss ? 'warning' : 'repair'), h('div.grow', h('div.sentence', text),
+  return h('li.row.nowrap.top', icon(isLoss ? 'warning' : 'repair'), h('div.grow', h('div', sentence(text)),
     step.paths?.length ? h('div.small.mono.wrap-anywhere', step.paths.slice(0, 8).map(shown).join(', ')) : null,
     Number.isFinite(step.size) ? h('div.small.muted', t('repair.bytes', { size: bytes(step.size), offset: number(step.offset ?? 0) })) : null));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every page uses: dialogs, messages, errors, commands to copy, empty states.
 import { freshId, h } from './dom.js';
+import { sentence } from './format.js';
 import { icon } from './icons.js';
 import { t, tOr } from './i18n.js';
 
@@ -57,9 +58,9 @@ export function note(kind, ...content) {
 export function errorNote(error) {
   const next = error.code === 'away' ? t('error.away.next') : error.next;
   const what = error.code === 'away' ? t('error.away') : error.what || error.message;
-  const node = note('bad', h('strong', what),
+  const node = note('bad', h('strong', sentence(what)),
     error.where && !what.includes(error.where) ? h('div.small.mono', error.where) : null,
-    next ? h('div.small', h('b', t('error.next')), ' ', next) : null,
+    next ? h('div.small', h('b', t('error.next')), ' ', sentence(next)) : null,
     error.command ? h('details', h('summary', t('ui.command')), commandBox(error.command)) : null);
   node.setAttribute('role', 'alert');
   return node;

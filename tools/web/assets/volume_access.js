@@ -9,7 +9,7 @@ import { fingerprint } from './format.js';
 import { language, t } from './i18n.js';
 import { icon } from './icons.js';
 import { openerFields } from './opener.js';
-import { showRecoveryKey } from './results.js';
+import { keyPrint, showRecoveryKey } from './results.js';
 import { start } from './store.js';
 import { button, commandDetails, dialog, errorNote, named, note, skeleton, toast } from './ui.js';
 import { finish, nameOfVolume } from './volume_state.js';
@@ -56,12 +56,16 @@ async function act(path, body, done, reload) {
 async function add(volume, reload, kindWanted = 'passphrase') {
   const opener = openerFields({ first: kindWanted === 'recovery', onchange: () => details.renew() });
   const secret = passphrase(t('access.new_passphrase'), { isNew: true });
-  const recipient = pathField(t('access.public_key'), { mode: 'files', hint: t('access.public_key.hint'), onchange: () => details.renew() });
+  const recipient = pathField(t('access.public_key'), { mode: 'files', hint: t('access.public_key.hint'), onchange: (path) => {
+    fill(print, path ? keyPrint(path) : null);
+    details.renew();
+  } });
+  const print = h('div');
   const label = textInput(kindWanted === 'recovery' ? t('recovery.label') : '', { oninput: () => details.renew() });
   const kind = choices(t('access.kind'), ['passphrase', 'rsa', 'recovery'].map((value) => ({ value, label: t(`access.kind.${value}`), text: t(`access.kind.${value}.text`) })), kindWanted, () => show());
   const show = () => {
     secret.node.hidden = kind.value !== 'passphrase';
-    recipient.hidden = kind.value !== 'rsa';
+    recipient.hidden = print.hidden = kind.value !== 'rsa';
     if (kind.value === 'recovery' && !label.value) label.value = t('recovery.label');
     details.renew();
   };
@@ -75,7 +79,7 @@ async function add(volume, reload, kindWanted = 'passphrase') {
   const details = commandDetails(() => commands.keyAdd(body()));
   show();
   const job = await dialog({ title: t(kindWanted === 'recovery' ? 'access.recovery' : 'access.add'), form: true,
-    body: [kindWanted === 'recovery' ? h('p', t('recovery.text')) : kind, secret.node, recipient, field(t('access.label'), label, { hint: t('access.label.hint') }),
+    body: [kindWanted === 'recovery' ? h('p', t('recovery.text')) : kind, secret.node, recipient, print, field(t('access.label'), label, { hint: t('access.label.hint') }),
       h('hr'), h('p.muted.small', t('access.prove')), opener.node, details],
     actions: [{ label: t('ui.cancel'), run: () => null }, { label: t('access.add_go'), kind: 'primary', run: async () => {
       if (kind.value === 'rsa' && !recipient.path()) return recipient.fail(t('field.needed')) ?? false;
