@@ -234,7 +234,11 @@ def killed_daemon(volume):
     volume.mount()
     os.kill(volume.seen()["daemon"]["pid"], signal.SIGKILL)
     volume.wait_until("a killed daemon is seen", lambda seen: seen["state"] == "daemon_ended")
+    deadline = time.monotonic() + PATIENCE_SECONDS
     answer = volume.server.get("/api/live", mountpoint=volume.mountpoint)
+    while answer.status == 200 and time.monotonic() < deadline:  # the daemon is asked once a second
+        select.select([], [], [], 0.1)
+        answer = volume.server.get("/api/live", mountpoint=volume.mountpoint)
     failures.expect("and told", answer.status == 400 and answer.json["error"]["code"] == "stale" and
                     answer.json["error"]["next"], answer.body)
     volume.run("detach", mountpoint=volume.mountpoint)
