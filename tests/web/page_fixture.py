@@ -148,7 +148,7 @@ class Page:
                 if (!entry) return false;
                 entry.click();
                 return entry.getAttribute('aria-selected') === 'true';""", name), f"{name} is not in the dialog")
-        browser.find("dialog .dialog-foot .primary").click()
+        browser.find("dialog:has(.entries) .dialog-foot .primary").click()
         browser.gone("dialog .entries")
 
     def add_files(self, *names):

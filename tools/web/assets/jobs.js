@@ -41,6 +41,11 @@ function fileRow(job, file, index) {
   file.error ? errorNote(file.error) : null);
 }
 
+// A rotation or scrub of a mounted volume is the daemon's from here on: the job ends when it has begun.
+const isHandedOver = (job) => job.state === 'done' && ['rotate', 'scrub'].includes(job.kind) &&
+  /running|paused/.test(job.result?.rotation?.rotation ?? job.result?.scrub?.state ?? job.result?.state ?? (job.kind === 'rotate' ? 'running' : ''));
+const stateWord = (job) => t(isHandedOver(job) ? 'job.state.begun' : `job.state.${job.state}`);
+
 function outcome(job) {
   const parts = [];
   const failed = job.files?.filter((file) => file.error) ?? [];
@@ -106,7 +111,7 @@ class JobCard {
     const key = `${job.state} ${active ? '' : job.ended}`;
     if (this.key === key) return;
     this.key = key;
-    fill(this.state, pill(t(`job.state.${job.state}`), pillKinds[job.state]));
+    fill(this.state, pill(stateWord(job), isHandedOver(job) ? 'accent' : pillKinds[job.state]));
     if (active) return;
     fill(this.end, outcome(job));
   }
@@ -133,7 +138,7 @@ export function watchEnds() {
     for (const job of list ?? []) {
       if (isActive(job)) running.add(job.id);
       else if (running.delete(job.id)) {
-        const text = t('job.ended', { kind: kindName(job.kind), title: job.title || '', state: t(`job.state.${job.state}`).toLowerCase() }).replace(':  –', ' –');
+        const text = t('job.ended', { kind: kindName(job.kind), title: job.title || '', state: stateWord(job).toLowerCase() }).replace(':  –', ' –');
         announce(text);
         if (!awaited.has(job.id)) toast(text, job.state === 'failed' ? 'bad' : 'ok');
       }

@@ -36,7 +36,7 @@ export default {
   'job.mount': 'Einhängen', 'job.unmount': 'Aushängen', 'job.detach': 'Abtrennen', 'job.key_add': 'Zugang hinzufügen', 'job.key_remove': 'Zugang entfernen',
   'job.key_passphrase': 'Passphrase ändern', 'job.rotate': 'Schlüssel wechseln', 'job.scrub': 'Prüflauf', 'job.check': 'Prüfen', 'job.repair_plan': 'Reparatur planen',
   'job.repair': 'Reparieren', 'job.backup': 'Sichern',
-  'job.state.queued': 'Wartet', 'job.state.running': 'Läuft', 'job.state.done': 'Fertig', 'job.state.failed': 'Gescheitert', 'job.state.cancelled': 'Abgebrochen',
+  'job.state.queued': 'Wartet', 'job.state.running': 'Läuft', 'job.state.begun': 'Begonnen', 'job.state.done': 'Fertig', 'job.state.failed': 'Gescheitert', 'job.state.cancelled': 'Abgebrochen',
   'job.cancel': 'Abbrechen', 'job.forget': 'Aus der Liste nehmen', 'job.download': 'Herunterladen', 'job.download_file': '{name} herunterladen', 'job.started': 'Begonnen um',
   'job.of': '{done} von {total}', 'job.per_second': '{rate} je Sekunde', 'job.left': 'noch {time}', 'job.took': 'dauerte {time}', 'job.more': '{n} weitere',
   'job.output': 'Ergebnis: {path}', 'job.sizes': 'aus {plain} wurden {stored}', 'job.ended': '{kind}: {title} – {state}',

@@ -36,7 +36,7 @@ export default {
   'job.mount': 'Mount', 'job.unmount': 'Unmount', 'job.detach': 'Detach', 'job.key_add': 'Add access', 'job.key_remove': 'Remove access',
   'job.key_passphrase': 'Change the passphrase', 'job.rotate': 'Rotate the key', 'job.scrub': 'Scrub', 'job.check': 'Check', 'job.repair_plan': 'Plan a repair',
   'job.repair': 'Repair', 'job.backup': 'Back up',
-  'job.state.queued': 'Waiting', 'job.state.running': 'Running', 'job.state.done': 'Done', 'job.state.failed': 'Failed', 'job.state.cancelled': 'Cancelled',
+  'job.state.queued': 'Waiting', 'job.state.running': 'Running', 'job.state.begun': 'Begun', 'job.state.done': 'Done', 'job.state.failed': 'Failed', 'job.state.cancelled': 'Cancelled',
   'job.cancel': 'Cancel', 'job.forget': 'Remove from the list', 'job.download': 'Download', 'job.download_file': 'Download {name}', 'job.started': 'Started at',
   'job.of': '{done} of {total}', 'job.per_second': '{rate} a second', 'job.left': '{time} left', 'job.took': 'took {time}', 'job.more': '{n} more',
   'job.output': 'Result: {path}', 'job.sizes': '{plain} became {stored}', 'job.ended': '{kind}: {title} – {state}',
