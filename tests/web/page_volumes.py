@@ -218,6 +218,7 @@ def test_a_rotation_is_still_there_when_the_page_is_opened_again(page):
     page.browser.find("dialog .primary").click()
     page.browser.gone("dialog", timeout_s=60)
     page.browser.find(".care [role=progressbar]", timeout_s=60)
+    page.browser.find("[data-kind=rotate] .pill", "Begun")  # the job's end is not the rotation's
     first = page.browser.current_tab
     link = page.second_address()
     other = page.browser.new_tab()

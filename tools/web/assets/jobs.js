@@ -41,9 +41,9 @@ function fileRow(job, file, index) {
   file.error ? errorNote(file.error) : null);
 }
 
-// A rotation or scrub of a mounted volume is the daemon's from here on: the job ends when it has begun.
+// A rotation or scrub of a mounted volume is the daemon's: the job ends when it has begun.
 const isHandedOver = (job) => job.state === 'done' && ['rotate', 'scrub'].includes(job.kind) &&
-  /running|paused/.test(job.result?.rotation?.rotation ?? job.result?.scrub?.state ?? job.result?.state ?? (job.kind === 'rotate' ? 'running' : ''));
+  / --(no-wait|background)\b/.test(job.command);
 const stateWord = (job) => t(isHandedOver(job) ? 'job.state.begun' : `job.state.${job.state}`);
 
 function outcome(job) {
