@@ -27,6 +27,7 @@ test_packages=(
   softhsm2 libengine-pkcs11-openssl # a PKCS#11 token for the tests of --identity
   python3-cryptography # tests/golden/read_volume.py, the format's other reader; with libargon2 and libzstd, as above
 )
+browser_packages=(chromium chromium-driver) # tests/web opens the page of nacre web in it
 formatter=clang-format-14 # the version that the sources are formatted with
 
 with_tests=no any_system=${NACRE_ANY_SYSTEM:+yes}
@@ -62,6 +63,11 @@ if [ $with_tests = yes ]; then
   case $system in
     'debian 12' | 'ubuntu 24.04') wanted+=("$formatter") ;;
     *) echo "$formatter is no package of this system: formatting is not checked." ;;
+  esac
+  # Ubuntu has Chromium as a snap only.
+  case $system in
+    debian*) wanted+=("${browser_packages[@]}") ;;
+    *) echo "${browser_packages[*]} are no packages of this system: the page of nacre web is not tested in a browser." ;;
   esac
 fi
 

@@ -42,7 +42,7 @@ HOMES = [
     (r"(cuda|cub/|nvtx|thrust/)", ["gpu_engine/cuda/"]),
     (r"rocksdb/", ["metadata/"]),
     (r"(fuse3/|fuse_lowlevel|fuse\.h|linux/fuse\.h)", ["fs/fuse/"]),
-    (r"microhttpd", ["fs/control/"]),
+    (r"microhttpd", ["fs/control/", "tools/web/"]),
     (r"(liburing|linux/io_uring)", ["fs/fuse/"]),
     (r"CLI/", ["tools/"]),
 ]

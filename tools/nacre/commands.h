@@ -26,6 +26,7 @@ void add_top_command(CLI::App& app, Action& action);
 void add_trim_command(CLI::App& app, Action& action);
 void add_umount_command(CLI::App& app, Action& action);
 void add_version_command(CLI::App& app, Action& action);
+void add_web_command(CLI::App& app, Action& action);  // if Nacre has libmicrohttpd
 void add_witness_command(CLI::App& app, Action& action);
 
 }  // namespace nacre::tools

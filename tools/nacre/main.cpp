@@ -86,6 +86,9 @@ int main(int argc, char** argv) {
                             add_dump_command(app, *action);
                             add_bench_command(app, *action);
                             add_crypt_command(app, *action);
+#ifdef NACRE_WEB
+                            add_web_command(app, *action);
+#endif
                             add_witness_command(app, *action);
                             add_version_command(app, *action);
                             return [action] { return (*action)(); };

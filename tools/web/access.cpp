@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/web/access.h"
+
+#include <array>
+
+#include "gpu_engine/kdf/kdf.h"
+#include "tools/cli/terminal.h"
+
+namespace nacre::tools::web {
+
+namespace {
+
+using std::chrono::seconds;
+
+constexpr std::size_t token_bits = 256;
+constexpr std::size_t page_count_max = 64;
+constexpr std::size_t waiting_count_max = 256;
+constexpr seconds one_time_lifetime{24 * 3600};
+constexpr seconds bearer_lifetime{366L * 24 * 3600};
+constexpr seconds waiting_lifetime{120};
+constexpr std::string_view scheme = "Bearer ";
+
+}  // namespace
+
+std::string make_token() {
+  std::array<Byte, token_bits / 8> bytes{};
+  engine::random_bytes(bytes);
+  std::string token = hex(bytes);
+  wipe(bytes);
+  return token;
+}
+
+Access::Access()
+    : one_time_(page_count_max, one_time_lifetime),
+      bearers_(page_count_max, bearer_lifetime),
+      downloads_(waiting_count_max, waiting_lifetime),
+      secrets_(waiting_count_max, waiting_lifetime),
+      last_request_(std::chrono::steady_clock::now()) {}
+
+std::string Access::make_one_time_token() {
+  const std::lock_guard lock(mutex_);
+  return one_time_.add(true);
+}
+
+std::optional<std::string> Access::exchange(std::string_view one_time_token) {
+  const std::lock_guard lock(mutex_);
+  if (!one_time_.take(one_time_token)) return std::nullopt;
+  last_request_ = std::chrono::steady_clock::now();
+  return bearers_.add(true);
+}
+
+bool Access::is_bearer(std::string_view header) {
+  if (!header.starts_with(scheme)) return false;
+  const std::lock_guard lock(mutex_);
+  if (bearers_.find(header.substr(scheme.size())) == nullptr) return false;
+  last_request_ = std::chrono::steady_clock::now();
+  return true;
+}
+
+void Access::forget_bearer(std::string_view header) {
+  if (!header.starts_with(scheme)) return;
+  const std::lock_guard lock(mutex_);
+  bearers_.take(header.substr(scheme.size()));
+}
+
+seconds Access::idle_time() const {
+  const std::lock_guard lock(mutex_);
+  return std::chrono::duration_cast<seconds>(std::chrono::steady_clock::now() - last_request_);
+}
+
+std::string Access::add_download(Download download) {
+  const std::lock_guard lock(mutex_);
+  return downloads_.add(std::move(download));
+}
+
+std::optional<Download> Access::take_download(std::string_view token) {
+  const std::lock_guard lock(mutex_);
+  return downloads_.take(token);
+}
+
+std::string Access::add_secret(SecretBytes secret) {
+  const std::lock_guard lock(mutex_);
+  return secrets_.add(std::move(secret));
+}
+
+Result<SecretBytes> Access::take_secret(std::string_view id) {
+  const std::lock_guard lock(mutex_);
+  auto secret = secrets_.take(id);
+  if (secret) return std::move(*secret);
+  return fail(ErrorCode::invalid_argument,
+              "this secret was used already or is older than two minutes: type it once more");
+}
+
+bool Access::has_secret(std::string_view id) {
+  const std::lock_guard lock(mutex_);
+  return secrets_.find(id) != nullptr;
+}
+
+}  // namespace nacre::tools::web

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tokens of a server: one-time tokens that open a page, bearer tokens of open pages, addresses
+// of downloads, and secrets that wait for the request that uses them. Tokens are 256 random bits in
+// hexadecimal digits. They are compared in constant time, live in locked memory, and are never
+// printed except in the address of a page. Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "gpu_engine/base/bytes.h"
+#include "gpu_engine/base/result.h"
+
+namespace nacre::tools::web {
+
+// 64 hexadecimal digits from getrandom(2).
+std::string make_token();
+
+// Tokens of one kind, each with a value. The oldest goes when there are too many.
+template <typename Value>
+class TokenList {
+ public:
+  TokenList(std::size_t count_max, std::chrono::seconds lifetime)
+      : count_max_(count_max), lifetime_(lifetime) {}
+
+  std::string add(Value value) {
+    std::string token = make_token();
+    drop_old();
+    if (entries_.size() == count_max_) entries_.pop_front();
+    entries_.push_back({SecretBytes(as_bytes(token)), Clock::now() + lifetime_, std::move(value)});
+    return token;
+  }
+  // Compares with every token, so the time does not tell which one came close.
+  Value* find(std::string_view token) {
+    drop_old();
+    Value* found = nullptr;
+    for (Entry& entry : entries_) {
+      if (equal_constant_time(entry.token.view(), as_bytes(token))) found = &entry.value;
+    }
+    return found;
+  }
+  std::optional<Value> take(std::string_view token) {
+    Value* const found = find(token);
+    if (found == nullptr) return std::nullopt;
+    std::optional<Value> value(std::move(*found));
+    entries_.remove_if([&](const Entry& entry) { return &entry.value == found; });
+    return value;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Entry {
+    SecretBytes token;
+    Clock::time_point end;
+    Value value;
+  };
+  void drop_old() {
+    const auto now = Clock::now();
+    entries_.remove_if([&](const Entry& entry) { return entry.end < now; });
+  }
+
+  const std::size_t count_max_;
+  const std::chrono::seconds lifetime_;
+  std::list<Entry> entries_;
+};
+
+struct Download {
+  std::string path;  // of the file
+  std::string name;  // that the browser shows
+};
+
+class Access {
+ public:
+  Access();
+
+  // A token for the fragment of a page's address: valid once, for a day.
+  std::string make_one_time_token();
+  // Exchanges it for a bearer token, which is valid as long as the server runs. Nothing if it is
+  // unknown or was used.
+  std::optional<std::string> exchange(std::string_view one_time_token);
+  // header: the value of Authorization. A page that has its token counts as active from then on.
+  bool is_bearer(std::string_view header);
+  void forget_bearer(std::string_view header);
+  // How long ago a request with a token came, or the server began.
+  std::chrono::seconds idle_time() const;
+
+  std::string add_download(Download download);
+  std::optional<Download> take_download(std::string_view token);
+
+  std::string add_secret(SecretBytes secret);
+  // Error: invalid_argument if the ID is unknown, was used or is too old.
+  Result<SecretBytes> take_secret(std::string_view id);
+  bool has_secret(std::string_view id);
+
+ private:
+  mutable std::mutex mutex_;  // guards all
+  TokenList<bool> one_time_, bearers_;
+  TokenList<Download> downloads_;
+  TokenList<SecretBytes> secrets_;
+  std::chrono::steady_clock::time_point last_request_;
+};
+
+}  // namespace nacre::tools::web

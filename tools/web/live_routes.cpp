@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The last minutes of a mounted volume. API.md, "Live".
+#include <cmath>
+#include <cstdlib>
+
+#include "tools/web/path_text.h"
+#include "tools/web/routes.h"
+
+namespace nacre::tools::web {
+
+void add_live_routes(RouteTable& routes, ServerContext& context) {
+  routes.get("/api/live", [&](Call& call) -> Answer {
+    NACRE_ASSIGN(const auto mountpoint, request_path(call.head.query_value("mountpoint")));
+    const double since = std::strtod(call.head.query_value("since").c_str(), nullptr);
+    auto answer = context.live.poll(mountpoint, std::isfinite(since) ? since : 0);
+    if (!answer) {
+      WebError error(answer.error());
+      error.where = mountpoint;
+      error.command = "nacre stats " + shell_quote(mountpoint);
+      return tl::unexpected(error);
+    }
+    return json_response(*answer);
+  });
+}
+
+}  // namespace nacre::tools::web
