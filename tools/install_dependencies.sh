@@ -30,7 +30,7 @@ test_packages=(
 browser_packages=(chromium chromium-driver) # tests/web opens the page of nacre web in it
 formatter=clang-format-14 # the version that the sources are formatted with
 
-with_tests=no any_system=${NACRE_ANY_SYSTEM:+yes}
+optional=() with_tests=no any_system=${NACRE_ANY_SYSTEM:+yes}
 for argument; do
   case $argument in
     --tests) with_tests=yes ;;
@@ -66,7 +66,7 @@ if [ $with_tests = yes ]; then
   esac
   # Ubuntu has Chromium as a snap only.
   case $system in
-    debian*) wanted+=("${browser_packages[@]}") ;;
+    debian*) optional=("${browser_packages[@]}") ;;
     *) echo "${browser_packages[*]} are no packages of this system: the page of nacre web is not tested in a browser." ;;
   esac
 fi
@@ -77,14 +77,17 @@ if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   exit 0
 fi
 
-missing=()
+missing=() missing_optional=()
 installed=" $(dpkg-query -W -f='${db:Status-Abbrev}${Package} ' 2>/dev/null || true)"
 for package in "${wanted[@]}"; do
   [[ $installed == *"ii $package "* ]] || missing+=("$package")
 done
-[ ${#missing[@]} -gt 0 ] || exit 0
+for package in "${optional[@]}"; do
+  [[ $installed == *"ii $package "* ]] || missing_optional+=("$package")
+done
+[ ${#missing[@]} -gt 0 ] || [ ${#missing_optional[@]} -gt 0 ] || exit 0
 
-echo "Packages to install: ${missing[*]}"
+echo "Packages to install: ${missing[*]} ${missing_optional[*]}"
 as_root=()
 if [ "$(id -u)" != 0 ]; then
   # A terminal may be asked for a password, here and not in the middle of the work; without one sudo
@@ -92,6 +95,7 @@ if [ "$(id -u)" != 0 ]; then
   if command -v sudo >/dev/null && { sudo -n true 2>/dev/null || { [ -t 0 ] && sudo -v; }; }; then
     as_root=(sudo)
   else
+    [ ${#missing[@]} -gt 0 ] || { echo "Without ${missing_optional[*]}, some tests are skipped."; exit 0; }
     echo "$0: packages are missing and this user may not install them. As root, run" >&2
     echo "  apt-get update && apt-get install --no-install-recommends ${missing[*]}" >&2
     exit 8
@@ -105,11 +109,16 @@ apt() {
     "$@" >"$log" 2>&1
 }
 # What the lists on this machine already know needs no update.
-if ! apt install --no-install-recommends "${missing[@]}"; then
+if [ ${#missing[@]} -gt 0 ] && ! apt install --no-install-recommends "${missing[@]}"; then
   apt update || { tail -n 20 "$log" >&2; echo "$0: apt-get update failed, see above" >&2; exit 8; }
   apt install --no-install-recommends "${missing[@]}" || {
     tail -n 20 "$log" >&2
     echo "$0: apt-get could not install ${missing[*]}, see above" >&2
     exit 8
   }
+fi
+if [ ${#missing_optional[@]} -gt 0 ]; then
+  apt install --no-install-recommends "${missing_optional[@]}" ||
+    { apt update && apt install --no-install-recommends "${missing_optional[@]}"; } ||
+    echo "${missing_optional[*]} cannot be installed: some tests are skipped."
 fi
