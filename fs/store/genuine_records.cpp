@@ -33,7 +33,7 @@ class GenuineRecords::Walk final : public SegmentVisitor {
     return records_.flush();
   }
   Result<> damage(std::uint64_t, std::uint64_t, const Error&) override { return {}; }
-  // Whoever has no key can change what is dead, so that it hides what lies behind it or bears the
+  // An attacker without a key can change dead bytes, so that they hide what follows them or have the
   // name of another record.
   Result<> judge(const engine::RecordHeader& header, ByteView record) override {
     auto judged = records_.keys_.authenticate(header, record, opener_);

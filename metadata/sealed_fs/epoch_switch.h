@@ -44,14 +44,14 @@ Result<bool> is_epoch_switch_unfinished(BackingDirectory& directory, const std::
 Result<void> finish_epoch_switch(BackingDirectory& directory, const std::string& folder,
                                  const KeyTree& keys);
 
-// Whoever opens db/ begins with this: finishes such a switch, or, where nothing may be written,
-// says with read_only that one is to be finished first. Until then files of db/ look as if they
-// were put back, which they were not.
+// Finishes such a switch, or fails with read_only if nothing may be written. A program that opens
+// db/ calls it first: until the switch is finished, files of db/ look as if older ones had been put
+// back.
 Result<void> settle_epoch_switch(BackingDirectory& directory, const std::string& folder,
                                  const KeyTree& keys, bool read_only);
 
-// Without keys: whether files of an epoch that the keyring names are waiting for their names.
-// Then a copy of those that have theirs opens for nobody.
+// Whether files of the newest epoch still wait for their names. A copy without these files cannot be
+// opened. Needs no key.
 Result<bool> has_unnamed_files(BackingDirectory& directory, const std::string& folder,
                                std::uint32_t newest_epoch);
 

@@ -195,7 +195,7 @@ Result<void> SealedFileSystem::recover(std::string_view folder) {
   return {};
 }
 
-// RocksDB reads by name what recover() has checked, and somebody may have put another file there in
+// RocksDB reads by name what recover() has checked. An attacker may have put another file there in
 // between, or have added one.
 Result<void> SealedFileSystem::check_unchanged(const std::string& path,
                                                const FramesContent& content) const {

@@ -229,7 +229,7 @@ void move_in_part(const std::shared_ptr<MemoryBacking>& backing, MemoryBacking::
   NACRE_EXPECT_OK(volume->mounted().close());
 }
 
-// From a volume with so many segments that the move is cut off between two of them.
+// The volume has enough segments for the move to be cut off between two of them.
 Specimen make_moving(const std::shared_ptr<MemoryBacking>& closed) {
   Specimen moving{.name = "moving", .backing = closed->process_kill(), .trees = {}};
   move_in_part(moving.backing, {}, [](const fs::RotationStatus& status) {
