@@ -154,7 +154,7 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   // By path, the salts of the files that were sealed anew.
   using Sources = std::map<std::string, FileSalt, std::less<>>;
   Result<Sources> reseal_finished(const std::string& folder, const std::set<std::string>& needed,
-                                  const KeyTree& next);
+                                  const KeyTree& next) NACRE_REQUIRES(replacing_mutex_);
   Result<void> check_tables_are(const Sources& sources) NACRE_EXCLUDES(tables_mutex_);
   Bytes current_content() const NACRE_REQUIRES(replacing_mutex_);
   Result<void> reopen_tables() NACRE_EXCLUDES(tables_mutex_);

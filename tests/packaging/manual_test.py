@@ -22,7 +22,8 @@ BIN = os.environ["NACRE_BIN"]
 PROGRAMS = ["mkfs.nacre", "mount.nacre", "fsck.nacre", "nacre"]
 # Pages of others that ours refer to.
 OTHERS = {"fstab(5)", "pam_mount(8)", "mount(8)", "umount(8)", "sync(1)", "syncfs(2)", "fsync(2)",
-          "open_by_handle_at(2)", "systemd.mount(5)", "systemd.timer(5)", "openssl(1)", "df(1)"}
+          "open_by_handle_at(2)", "systemd.mount(5)", "systemd.timer(5)", "openssl(1)", "df(1)",
+          "ssh(1)", "xdg-open(1)"}
 failures = []
 
 
