@@ -129,7 +129,7 @@ Result<SealedFileSystem::Sources> SealedFileSystem::reseal_finished(
     const FileClass file_class = parse_file_name(path).file_class;
     const bool is_small = file_class == FileClass::other && !name.ends_with(resealed_suffix);
     if (file_class != FileClass::table && !is_small) continue;
-    const auto made = [&]() -> Result<FileSalt> {
+    const auto made = [&]() NACRE_REQUIRES(replacing_mutex_) -> Result<FileSalt> {
       if (!is_small) return make_resealed_table(*directory_, path, *keys_, next, padding_);
       NACRE_ASSIGN(FileSeal to, FileSeal::create(next, path, padding_));
       ResealChanges changes;
