@@ -64,8 +64,8 @@ if [ $with_tests = yes ]; then
     'debian 12' | 'ubuntu 24.04') wanted+=("$formatter") ;;
     *) echo "$formatter is no package of this system: formatting is not checked." ;;
   esac
-  # Ubuntu has Chromium as a snap only.
-  case $system in
+  # For the tests of the page of nacre web, which --long runs. Ubuntu has Chromium as a snap only.
+  [ -z "${NACRE_LONG-}" ] || case $system in
     debian*) optional=("${browser_packages[@]}") ;;
     *) echo "${browser_packages[*]} are no packages of this system: the page of nacre web is not tested in a browser." ;;
   esac
