@@ -13,12 +13,14 @@ namespace {
 using std::chrono::seconds;
 
 constexpr std::size_t token_bits = 256;
+constexpr std::size_t proof_key_size_bytes = 32;
 constexpr std::size_t page_count_max = 64;
 constexpr std::size_t waiting_count_max = 256;
 constexpr seconds one_time_lifetime{24 * 3600};
 constexpr seconds bearer_lifetime{366L * 24 * 3600};
 constexpr seconds waiting_lifetime{120};
 constexpr std::string_view scheme = "Bearer ";
+constexpr std::string_view proof_purpose = "nacre web proof";
 
 }  // namespace
 
@@ -33,25 +35,38 @@ std::string make_token() {
 Access::Access()
     : one_time_(page_count_max, one_time_lifetime),
       bearers_(page_count_max, bearer_lifetime),
+      proof_keys_(page_count_max, bearer_lifetime),
       downloads_(waiting_count_max, waiting_lifetime),
       secrets_(waiting_count_max, waiting_lifetime),
       last_request_(std::chrono::steady_clock::now()) {}
 
 std::string Access::make_one_time_token() {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return one_time_.add(true);
 }
 
-std::optional<std::string> Access::exchange(std::string_view one_time_token) {
-  const std::lock_guard lock(mutex_);
+std::optional<NewSession> Access::exchange(std::string_view one_time_token) {
+  const LockGuard lock(mutex_);
   if (!one_time_.take(one_time_token)) return std::nullopt;
   last_request_ = std::chrono::steady_clock::now();
-  return bearers_.add(true);
+  NewSession session{.bearer = {}, .id = {}, .proof_key = SecretBytes(proof_key_size_bytes)};
+  engine::random_bytes(session.proof_key.mutable_view());
+  session.id = proof_keys_.add(SecretBytes(session.proof_key.view()));
+  session.bearer = bearers_.add(session.id);
+  return session;
+}
+
+std::optional<std::string> Access::prove(std::string_view session_id, ByteView nonce) {
+  const LockGuard lock(mutex_);
+  const SecretBytes* const key = proof_keys_.find(session_id);
+  if (key == nullptr) return std::nullopt;
+  const std::array<ByteView, 2> parts = {as_bytes(proof_purpose), nonce};
+  return hex(engine::HmacSha256Key(key->view()).compute(parts));
 }
 
 bool Access::is_bearer(std::string_view header) {
   if (!header.starts_with(scheme)) return false;
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (bearers_.find(header.substr(scheme.size())) == nullptr) return false;
   last_request_ = std::chrono::steady_clock::now();
   return true;
@@ -59,32 +74,33 @@ bool Access::is_bearer(std::string_view header) {
 
 void Access::forget_bearer(std::string_view header) {
   if (!header.starts_with(scheme)) return;
-  const std::lock_guard lock(mutex_);
-  bearers_.take(header.substr(scheme.size()));
+  const LockGuard lock(mutex_);
+  const auto session = bearers_.take(header.substr(scheme.size()));
+  if (session) proof_keys_.take(*session);
 }
 
 seconds Access::idle_time() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return std::chrono::duration_cast<seconds>(std::chrono::steady_clock::now() - last_request_);
 }
 
 std::string Access::add_download(Download download) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return downloads_.add(std::move(download));
 }
 
 std::optional<Download> Access::take_download(std::string_view token) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return downloads_.take(token);
 }
 
 std::string Access::add_secret(SecretBytes secret) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return secrets_.add(std::move(secret));
 }
 
 Result<SecretBytes> Access::take_secret(std::string_view id) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   auto secret = secrets_.take(id);
   if (secret) return std::move(*secret);
   return fail(ErrorCode::invalid_argument,
@@ -92,7 +108,7 @@ Result<SecretBytes> Access::take_secret(std::string_view id) {
 }
 
 bool Access::has_secret(std::string_view id) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return secrets_.find(id) != nullptr;
 }
 

@@ -8,12 +8,12 @@
 #include <chrono>
 #include <cstdint>
 #include <list>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "gpu_engine/base/bytes.h"
+#include "gpu_engine/base/mutex.h"
 #include "gpu_engine/base/result.h"
 
 namespace nacre::tools::web {
@@ -69,6 +69,14 @@ class TokenList {
   std::list<Entry> entries_;
 };
 
+// What a page gets in exchange for a one-time token. The server proves itself with proof_key, so
+// that the page sends the bearer token to this server alone; id names the session until then.
+struct NewSession {
+  std::string bearer;
+  std::string id;
+  SecretBytes proof_key;  // 32 random bytes
+};
+
 struct Download {
   std::string path;  // of the file
   std::string name;  // that the browser shows
@@ -80,9 +88,12 @@ class Access {
 
   // A token for the fragment of a page's address: valid once, for a day.
   std::string make_one_time_token();
-  // Exchanges it for a bearer token, which is valid as long as the server runs. Nothing if it is
-  // unknown or was used.
-  std::optional<std::string> exchange(std::string_view one_time_token);
+  // Exchanges it for a session, which is valid as long as the server runs. Nothing if it is unknown
+  // or was used.
+  std::optional<NewSession> exchange(std::string_view one_time_token);
+  // The HMAC-SHA256 of a page's nonce under the proof key of its session, in hexadecimal digits.
+  // Nothing if the session is unknown.
+  std::optional<std::string> prove(std::string_view session_id, ByteView nonce);
   // header: the value of Authorization. A page that has its token counts as active from then on.
   bool is_bearer(std::string_view header);
   void forget_bearer(std::string_view header);
@@ -98,11 +109,13 @@ class Access {
   bool has_secret(std::string_view id);
 
  private:
-  mutable std::mutex mutex_;  // guards all
-  TokenList<bool> one_time_, bearers_;
-  TokenList<Download> downloads_;
-  TokenList<SecretBytes> secrets_;
-  std::chrono::steady_clock::time_point last_request_;
+  mutable Mutex mutex_;
+  TokenList<bool> one_time_ NACRE_GUARDED_BY(mutex_);
+  TokenList<std::string> bearers_ NACRE_GUARDED_BY(mutex_);     // with the IDs of their sessions
+  TokenList<SecretBytes> proof_keys_ NACRE_GUARDED_BY(mutex_);  // by the IDs of sessions
+  TokenList<Download> downloads_ NACRE_GUARDED_BY(mutex_);
+  TokenList<SecretBytes> secrets_ NACRE_GUARDED_BY(mutex_);
+  std::chrono::steady_clock::time_point last_request_ NACRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace nacre::tools::web

@@ -101,13 +101,13 @@ Upload PrivateFolder::keep(UploadFile file) {
                 .path = file.folder_ + "/" + file.name_,
                 .size_bytes = file.size_bytes_};
   file.folder_.clear();
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   uploads_.push_back(upload);
   return upload;
 }
 
 std::optional<Upload> PrivateFolder::find_upload(std::string_view id) const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   for (const Upload& upload : uploads_) {
     if (upload.id == id) return upload;
   }
@@ -118,7 +118,7 @@ bool PrivateFolder::remove_upload(std::string_view id) {
   const auto upload = find_upload(id);
   if (!upload) return false;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     uploads_.remove_if([&](const Upload& one) { return one.id == id; });
   }
   remove(std::filesystem::path(upload->path).parent_path());

@@ -5,12 +5,12 @@
 
 #include <cstdint>
 #include <list>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "gpu_engine/base/bytes.h"
+#include "gpu_engine/base/mutex.h"
 #include "gpu_engine/base/result.h"
 #include "metadata/backing/posix_file.h"
 
@@ -63,8 +63,8 @@ class PrivateFolder {
  private:
   explicit PrivateFolder(std::string path) : path_(std::move(path)) {}
   const std::string path_;
-  mutable std::mutex mutex_;  // guards what follows
-  std::list<Upload> uploads_;
+  mutable Mutex mutex_;
+  std::list<Upload> uploads_ NACRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace nacre::tools::web
