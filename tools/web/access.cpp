@@ -107,6 +107,14 @@ Result<SecretBytes> Access::take_secret(std::string_view id) {
               "this secret was used already or is older than two minutes: type it once more");
 }
 
+void Access::drop_old() {
+  const LockGuard lock(mutex_);
+  one_time_.drop_old();
+  bearers_.drop_old();
+  downloads_.drop_old();
+  secrets_.drop_old();
+}
+
 bool Access::has_secret(std::string_view id) {
   const LockGuard lock(mutex_);
   return secrets_.find(id) != nullptr;

@@ -52,6 +52,12 @@ class TokenList {
     return value;
   }
 
+  // Wipes what was not fetched in time.
+  void drop_old() {
+    const auto now = Clock::now();
+    entries_.remove_if([&](const Entry& entry) { return entry.end < now; });
+  }
+
  private:
   using Clock = std::chrono::steady_clock;
   struct Entry {
@@ -59,10 +65,6 @@ class TokenList {
     Clock::time_point end;
     Value value;
   };
-  void drop_old() {
-    const auto now = Clock::now();
-    entries_.remove_if([&](const Entry& entry) { return entry.end < now; });
-  }
 
   const std::size_t count_max_;
   const std::chrono::seconds lifetime_;
@@ -107,6 +109,8 @@ class Access {
   // Error: invalid_argument if the ID is unknown, was used or is too old.
   Result<SecretBytes> take_secret(std::string_view id);
   bool has_secret(std::string_view id);
+  // Called now and then: wipes the tokens, downloads and secrets whose time is over.
+  void drop_old();
 
  private:
   mutable Mutex mutex_;
