@@ -150,6 +150,34 @@ def test_a_false_server_gets_no_dropped_file(page):
         expect_lost(page, false_server)
 
 
+def test_a_passphrase_is_sent_encrypted(page):
+    page.write("letter.odt", "x" * 5000)
+    page.go("files/encrypt")
+    page.browser.script("""
+        const real = window.fetch;
+        window.sent = [];
+        window.fetch = (path, options = {}) => {
+          const body = options.body ?? '';
+          window.sent.push([path, typeof body === 'string' ? body : new TextDecoder('latin1').decode(body)]);
+          return real(path, options);
+        };""")
+    page.add_files("letter.odt")
+    page.secrets(PASSPHRASE, PASSPHRASE)
+    page.browser.find("[data-submit=encrypt]").click()
+    page.job("encrypt")
+    sent = page.browser.script("return window.sent")
+    assert any(path == "/api/secrets/sealed" and len(body) == len(PASSPHRASE) + 28 for path, body in sent), sent
+    assert not any(PASSPHRASE in body for _, body in sent), sent
+    # The server takes no bytes that the page has not encrypted.
+    for size in (0, 27, 28, 60):
+        status = page.browser.script("""
+            const token = sessionStorage.getItem('nacre.token');
+            const headers = {Authorization: `Bearer ${token}`, 'Content-Type': 'application/octet-stream'};
+            const body = new Uint8Array(arguments[0]);
+            return fetch('/api/secrets/sealed', {method: 'POST', headers, body}).then((one) => one.status);""", size)
+        assert 400 <= status < 500, status
+
+
 def test_proofs_that_are_none(page):
     for answers, status in (({"/api/session/proof": {}}, 200), ({"/api/session/proof": {"proof": ""}}, 200),
                             ({"/api/session/proof": {"proof": None}}, 200), ({}, 404), ({}, 401), ({}, 500)):

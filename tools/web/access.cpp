@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "gpu_engine/cipher/aead.h"
 #include "gpu_engine/kdf/kdf.h"
 #include "tools/cli/terminal.h"
 
@@ -20,6 +21,8 @@ constexpr seconds one_time_lifetime{24 * 3600};
 constexpr seconds bearer_lifetime{366L * 24 * 3600};
 constexpr seconds waiting_lifetime{120};
 constexpr std::string_view scheme = "Bearer ";
+constexpr std::string_view secret_purpose = "nacre web secret";
+constexpr engine::CipherSuite secret_suite = engine::CipherSuite::aes_256_gcm;
 constexpr std::string_view proof_purpose = "nacre web proof";
 
 }  // namespace
@@ -51,7 +54,7 @@ std::optional<NewSession> Access::exchange(std::string_view one_time_token) {
   last_request_ = std::chrono::steady_clock::now();
   NewSession session{.bearer = {}, .id = {}, .proof_key = SecretBytes(proof_key_size_bytes)};
   engine::random_bytes(session.proof_key.mutable_view());
-  session.id = proof_keys_.add(SecretBytes(session.proof_key.view()));
+  session.id = proof_keys_.add(session.proof_key.clone());
   session.bearer = bearers_.add(session.id);
   return session;
 }
@@ -62,6 +65,30 @@ std::optional<std::string> Access::prove(std::string_view session_id, ByteView n
   if (key == nullptr) return std::nullopt;
   const std::array<ByteView, 2> parts = {as_bytes(proof_purpose), nonce};
   return hex(engine::HmacSha256Key(key->view()).compute(parts));
+}
+
+Result<SecretBytes> Access::unseal(std::string_view header, ByteView sealed) {
+  const std::size_t tag_size = engine::tag_size_bytes(secret_suite);
+  if (!header.starts_with(scheme) || sealed.size() < engine::nonce_size_bytes + tag_size) {
+    return fail(ErrorCode::invalid_argument, "this is no encrypted passphrase");
+  }
+  SecretBytes proof_key;
+  {
+    const LockGuard lock(mutex_);
+    const std::string* const session = bearers_.find(header.substr(scheme.size()));
+    const SecretBytes* const found = session == nullptr ? nullptr : proof_keys_.find(*session);
+    if (found == nullptr) return fail(ErrorCode::invalid_argument, "the session has ended");
+    proof_key = found->clone();
+  }
+  NACRE_ASSIGN(const auto key, engine::hkdf_sha256(proof_key.view(), {}, secret_purpose,
+                                                   engine::key_size_bytes(secret_suite)));
+  NACRE_ASSIGN(const auto cipher, engine::AeadKey::create(secret_suite, key.view()));
+  const ByteView nonce = sealed.first(engine::nonce_size_bytes);
+  const ByteView tag = sealed.last(tag_size);
+  const ByteView body = sealed.subspan(nonce.size(), sealed.size() - nonce.size() - tag.size());
+  SecretBytes secret(body.size());
+  NACRE_TRY(cipher->open(nonce, {}, body, tag, secret.mutable_view()));
+  return secret;
 }
 
 bool Access::is_bearer(std::string_view header) {

@@ -96,6 +96,10 @@ class Access {
   // The HMAC-SHA256 of a page's nonce under the proof key of its session, in hexadecimal digits.
   // Nothing if the session is unknown.
   std::optional<std::string> prove(std::string_view session_id, ByteView nonce);
+  // Decrypts a secret that a page encrypted for this server: a nonce, AES-256-GCM, and the tag,
+  // under a key that both derive from the proof key. header: the value of Authorization. Errors:
+  // invalid_argument if it is too short or the session is unknown, tampered if the tag is wrong.
+  Result<SecretBytes> unseal(std::string_view header, ByteView sealed);
   // header: the value of Authorization. A page that has its token counts as active from then on.
   bool is_bearer(std::string_view header);
   void forget_bearer(std::string_view header);

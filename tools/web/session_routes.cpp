@@ -72,6 +72,13 @@ Answer keep_secret(ServerContext& context, Call& call) {
   return json_response({{"secret", context.access.add_secret(std::move(call.secret))}});
 }
 
+Answer keep_sealed_secret(ServerContext& context, Call& call) {
+  auto secret = context.access.unseal(call.head.authorization.value_or(""), call.secret.view());
+  if (!secret) return tl::unexpected(WebError(secret.error()));
+  call.secret = std::move(*secret);
+  return keep_secret(context, call);
+}
+
 Answer show_secret(ServerContext& context, const Call& call) {
   auto secret = context.access.take_secret(call.words.front());
   if (!secret) {
@@ -112,6 +119,10 @@ void add_session_routes(RouteTable& routes, ServerContext& context) {
               .pattern = "/api/secrets",
               .body = BodyKind::secret,
               .answer = [&](Call& call) { return keep_secret(context, call); }});
+  routes.add({.method = "POST",
+              .pattern = "/api/secrets/sealed",
+              .body = BodyKind::secret,
+              .answer = [&](Call& call) { return keep_sealed_secret(context, call); }});
   routes.get("/api/secrets/*", [&](Call& call) { return show_secret(context, call); });
 }
 

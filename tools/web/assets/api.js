@@ -4,7 +4,7 @@
 // request has the token before the server has proved itself (proof.js).
 
 import { shown } from './paths.js';
-import { forgetSession, hasSession, isProved, keepSession, kept } from './proof.js';
+import { forgetSession, hasSession, isProved, keepSession, kept, seal } from './proof.js';
 
 export const session = { version: '', user: '', home: '/', idle_minutes: 10 };
 
@@ -115,13 +115,16 @@ export async function begin() {
   }
 }
 
-// Gives a passphrase to the server, which keeps it for one use, and returns its ID.
+// Gives a passphrase to the server, which keeps it for one use, and returns its ID. It is encrypted,
+// so that another server could not read it even if it came between the proof and this request.
 export async function giveSecret(text) {
-  const body = new TextEncoder().encode(text);
+  if (isLost || !hasSession()) throw noSession();
+  const plain = new TextEncoder().encode(text);
   try {
-    return (await request('POST', '/api/secrets', { body, type: 'application/octet-stream' })).secret;
+    const body = await seal(plain);
+    return (await request('POST', '/api/secrets/sealed', { body, type: 'application/octet-stream' })).secret;
   } finally {
-    body.fill(0);
+    plain.fill(0);
   }
 }
 export const takeSecret = (id) => request('GET', `/api/secrets/${encodeURIComponent(id)}`, { raw: true });

@@ -4,8 +4,11 @@
 // has the session's proof key before each request that has the token. API.md, "Proof of the server".
 
 const names = { token: 'nacre.token', session: 'nacre.session', proof_key: 'nacre.proof_key' };
-const purpose = new TextEncoder().encode('nacre web proof');
+const utf8 = new TextEncoder();
+const proofPurpose = utf8.encode('nacre web proof');
+const secretPurpose = utf8.encode('nacre web secret');
 const nonceSize = 32;
+const sealNonceSize = 12;
 
 export const kept = (name) => sessionStorage.getItem(names[name]);
 export const hasSession = () => Object.keys(names).every((name) => kept(name) !== null);
@@ -42,5 +45,16 @@ export async function isProved() {
   const answer = await response.json().catch(() => null);
   if (typeof answer?.proof !== 'string') return false;
   const key = await crypto.subtle.importKey('raw', fromHex(proofKey), { name: 'HMAC', hash: 'SHA-256' }, false, ['verify']);
-  return crypto.subtle.verify('HMAC', key, fromHex(answer.proof), new Uint8Array([...purpose, ...nonce]));
+  return crypto.subtle.verify('HMAC', key, fromHex(answer.proof), new Uint8Array([...proofPurpose, ...nonce]));
+}
+
+// Encrypts the bytes of a secret for the server that began the session: a nonce, AES-256-GCM, tag.
+// The nonce is random and not counted, since a tab that the user duplicates has the same key.
+export async function seal(bytes) {
+  const material = await crypto.subtle.importKey('raw', fromHex(kept('proof_key')), 'HKDF', false, ['deriveKey']);
+  const key = await crypto.subtle.deriveKey({ name: 'HKDF', hash: 'SHA-256', salt: new Uint8Array(), info: secretPurpose },
+    material, { name: 'AES-GCM', length: 256 }, false, ['encrypt']);
+  const nonce = crypto.getRandomValues(new Uint8Array(sealNonceSize));
+  const sealed = new Uint8Array(await crypto.subtle.encrypt({ name: 'AES-GCM', iv: nonce }, key, bytes));
+  return new Uint8Array([...nonce, ...sealed]);
 }
