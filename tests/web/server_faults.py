@@ -181,21 +181,19 @@ def left_folders():
         failures.expect("a link is not followed", os.path.isdir(outside) and os.path.islink(link))
 
 
-def children_of(pid):
+def programs_of(pid):
+    """The children of a process that run the command inspect. Threads and children may end meanwhile."""
     found = []
     for task in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
-            found += [int(word) for word in file.read().split()]
-    return found
-
-
-def programs_of(pid):
-    """The children that are programs of their own already."""
-    found = []
-    for child in children_of(pid):
-        with open(f"/proc/{child}/cmdline", "rb") as file:
-            if b"inspect" in file.read():
-                found.append(child)
+        try:
+            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
+                children = file.read().split()
+            for child in children:
+                with open(f"/proc/{child}/cmdline", "rb") as file:
+                    if b"inspect" in file.read():
+                        found.append(int(child))
+        except OSError:
+            continue
     return found
 
 
