@@ -5,12 +5,14 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <future>
+#include <map>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -21,14 +23,18 @@
 #include "fs/control/dead_mount.h"
 #include "fs/control/message.h"
 #include "fs/control/socket_path.h"
+#include "gpu_engine/base/mutex.h"
 #include "metadata/backing/volume_lock.h"
 
 namespace nacre::fs {
 
 namespace {
 
-// A connected socket, or -1 with errno. A symbolic link is not followed, because it may lead to
-// another user's socket.
+// A stopped daemon takes no connections, and once its queue is full connect() waits for it.
+constexpr timeval connect_timeout{.tv_sec = 2, .tv_usec = 0};
+
+// A connected socket, or -1 with errno, which is EAGAIN if the daemon took no connection in time. A
+// symbolic link is not followed, because it may lead to another user's socket.
 int connect_to(const SocketFolder& folder, const std::string& name) {
   const int file = ::openat(folder.descriptor(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
   if (file < 0) return -1;
@@ -42,6 +48,9 @@ int connect_to(const SocketFolder& folder, const std::string& name) {
   if (::fstat(file, &status) == 0 && S_ISSOCK(status.st_mode)) {
     socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     error = errno;
+  }
+  if (socket >= 0) {
+    ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &connect_timeout, sizeof connect_timeout);
   }
   if (socket >= 0 &&
       ::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
@@ -81,12 +90,35 @@ std::string words_for(const DaemonLife& life, const MountEntry& mount) {
 
 // Whether the kernel says that no daemon serves the mount any more. A daemon that hangs still
 // serves it, and would block this question for ever; so a thread asks, which ends with this
-// process.
+// process. One thread asks for all that want to know the same.
+class DeadMountQuestions {
+ public:
+  // Called with a shared pointer to this, which the thread keeps.
+  static std::shared_future<bool> ask(const std::shared_ptr<DeadMountQuestions>& all,
+                                      const std::string& mountpoint) {
+    const LockGuard lock(all->mutex_);
+    const auto [place, is_new] = all->open_.try_emplace(mountpoint);
+    if (!is_new) return place->second;
+    const auto said = std::make_shared<std::promise<bool>>();
+    const std::shared_future<bool> answer = said->get_future();
+    place->second = answer;
+    std::thread([all, said, mountpoint] {
+      said->set_value(is_dead_mount(mountpoint));
+      const LockGuard own_lock(all->mutex_);
+      all->open_.erase(mountpoint);
+    }).detach();
+    return answer;
+  }
+
+ private:
+  Mutex mutex_;
+  std::map<std::string, std::shared_future<bool>> open_ NACRE_GUARDED_BY(mutex_);
+};
+
 bool is_disconnected(const std::string& mountpoint) {
   constexpr std::chrono::seconds patience{5};
-  const auto said = std::make_shared<std::promise<bool>>();
-  auto answer = said->get_future();
-  std::thread([said, mountpoint] { said->set_value(is_dead_mount(mountpoint)); }).detach();
+  static const auto questions = std::make_shared<DeadMountQuestions>();
+  const auto answer = DeadMountQuestions::ask(questions, mountpoint);
   return answer.wait_for(patience) == std::future_status::ready && answer.get();
 }
 
@@ -104,7 +136,8 @@ Result<ControlClient> ControlClient::connect(const MountEntry& mount) {
     const std::string name = folder.name_of(mount.device_major, mount.device_minor);
     const int socket = connect_to(folder, name);
     if (socket < 0) {
-      tried += fmt::format(" ({}/{}: {})", folder.path(), name, strerror(errno));
+      tried += fmt::format(" ({}/{}: {})", folder.path(), name,
+                           errno == EAGAIN ? "the daemon does not answer" : strerror(errno));
       continue;
     }
     ucred peer{};

@@ -105,8 +105,29 @@ Result<> write_bytes(int socket, ByteView bytes, std::chrono::milliseconds timeo
   return {};
 }
 
+bool is_shallow(std::string_view text, int depth_max) {
+  int depth = 0;
+  bool is_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char byte = text[i];
+    if (is_string) {
+      if (byte == '\\') ++i;
+      is_string = byte != '"';
+    } else if (byte == '"') {
+      is_string = true;
+    } else if (byte == '[' || byte == '{') {
+      if (++depth > depth_max) return false;
+    } else if (byte == ']' || byte == '}') {
+      --depth;
+    }
+  }
+  return true;
+}
+
 Result<nlohmann::json> parse_message(std::string_view text) {
-  // Deep nesting is harmless: the size is bounded, and nlohmann's parser does not recurse.
+  if (!is_shallow(text)) {
+    return fail(ErrorCode::invalid_argument, "the message is nested too deeply");
+  }
   auto message = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
   if (message.is_discarded() || !message.is_object()) {
     return fail(ErrorCode::invalid_argument, "the message is not a JSON object");

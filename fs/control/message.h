@@ -48,7 +48,11 @@ Result<> read_bytes(int socket, MutableByteView bytes,
                     std::optional<std::chrono::milliseconds> timeout);
 Result<> write_bytes(int socket, ByteView bytes, std::chrono::milliseconds timeout);
 
-// Error: invalid_argument if the text is not a JSON object.
+// Whether a JSON text nests its lists and objects at most depth_max deep. Copies and destructors of
+// a JSON value recurse, so a deeper text could use up a thread's stack.
+inline constexpr int json_depth_max = 64;
+bool is_shallow(std::string_view text, int depth_max = json_depth_max);
+// Error: invalid_argument if the text is not a JSON object, or is not shallow.
 Result<nlohmann::json> parse_message(std::string_view text);
 
 nlohmann::json error_reply(const Error& error);

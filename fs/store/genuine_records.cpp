@@ -33,8 +33,8 @@ class GenuineRecords::Walk final : public SegmentVisitor {
     return records_.flush();
   }
   Result<> damage(std::uint64_t, std::uint64_t, const Error&) override { return {}; }
-  // An attacker without a key can change dead bytes, so that they hide what follows them or have the
-  // name of another record.
+  // An attacker without a key can change dead bytes, so that they hide what follows them, or have
+  // the name of another record.
   Result<> judge(const engine::RecordHeader& header, ByteView record) override {
     auto judged = records_.keys_.authenticate(header, record, opener_);
     const bool is_verdict = judged || judged.error().code == ErrorCode::tampered ||

@@ -253,6 +253,22 @@ FileDescriptor open_at(int folder, const std::string& path, int flags, unsigned 
       uninterrupted([&] { return openat(folder, path.c_str(), flags | always, mode); }));
 }
 
+Result<FileDescriptor> open_regular_file(const std::string& path) {
+  FileDescriptor file(uninterrupted(
+      [&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); }));
+  struct stat status = {};
+  if (!file || ::fstat(file.get(), &status) != 0) return fail_errno(errno, path);
+  if (S_ISDIR(status.st_mode)) return fail(ErrorCode::is_directory, path + " is a folder");
+  if (!S_ISREG(status.st_mode)) {
+    return fail(ErrorCode::invalid_argument, path + " is no regular file");
+  }
+  const int flags = ::fcntl(file.get(), F_GETFL);
+  if (flags < 0 || ::fcntl(file.get(), F_SETFL, flags & ~O_NONBLOCK) != 0) {
+    return fail_errno(errno, path);
+  }
+  return file;
+}
+
 std::unique_ptr<BackingFile> make_posix_file(FileDescriptor descriptor, std::string where) {
   return std::make_unique<PosixFile>(std::move(descriptor), std::move(where));
 }

@@ -34,6 +34,13 @@ class FileDescriptor {
 // for a device nor becomes attached to a terminal. -1 sets errno.
 FileDescriptor open_at(int folder, const std::string& path, int flags, unsigned mode = 0);
 
+// Which files a program takes: the command line takes FIFOs too, for process substitution.
+enum class FileKinds : std::uint8_t { all, regular };
+// Opens a file for reading without waiting for the other end of a FIFO. Symbolic links are
+// followed. Errors: is_directory; invalid_argument for other files that are not regular; the
+// system's.
+Result<FileDescriptor> open_regular_file(const std::string& path);
+
 // where is the place in messages.
 std::unique_ptr<BackingFile> make_posix_file(FileDescriptor descriptor, std::string where);
 

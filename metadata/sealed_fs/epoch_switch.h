@@ -50,8 +50,8 @@ Result<void> finish_epoch_switch(BackingDirectory& directory, const std::string&
 Result<void> settle_epoch_switch(BackingDirectory& directory, const std::string& folder,
                                  const KeyTree& keys, bool read_only);
 
-// Whether files of the newest epoch still wait for their names. A copy without these files cannot be
-// opened. Needs no key.
+// Whether files of the newest epoch still wait for their names. A copy without these files cannot
+// be opened. Needs no key.
 Result<bool> has_unnamed_files(BackingDirectory& directory, const std::string& folder,
                                std::uint32_t newest_epoch);
 

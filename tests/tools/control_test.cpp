@@ -29,6 +29,23 @@ TEST_F(Control, info_names_the_mount_and_its_process) {
   EXPECT_EQ((*info)["pid"], ::getpid());
 }
 
+TEST(Message, deep_nesting_is_refused) {
+  const auto nested = [](int depth) {
+    return "{\"a\":" + std::string(depth - 1, '[') + std::string(depth - 1, ']') + "}";
+  };
+  EXPECT_TRUE(parse_message(nested(json_depth_max)));
+  EXPECT_FALSE(parse_message(nested(json_depth_max + 1)));
+  EXPECT_FALSE(parse_message(nested(100000)));
+  EXPECT_FALSE(is_shallow(std::string(json_depth_max + 1, '{')));
+  // Lists one after the other, and brackets within strings, are no nesting.
+  std::string flat;
+  for (int i = 0; i < 1000; ++i)
+    flat += "[],{}";
+  EXPECT_TRUE(is_shallow(flat));
+  EXPECT_TRUE(is_shallow("[\"\\\"" + std::string(1000, '[') + "\\\\\"]"));
+  EXPECT_FALSE(is_shallow("[\"\\\\\"" + std::string(1000, '[')));
+}
+
 TEST_F(Control, stats_come_from_the_volume) {
   const auto reply = ask("stats");
   ASSERT_TRUE(reply) << reply.error().message;

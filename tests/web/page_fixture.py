@@ -70,7 +70,7 @@ class Page:
 
     def second_address(self):
         """A one-time address for another page of the same server."""
-        token = self.browser.script("return sessionStorage.getItem(sessionStorage.key(0))")
+        token = self.browser.script("return sessionStorage.getItem('nacre.token')")
         place = urllib.parse.urlsplit(self.address).netloc
         call = http.client.HTTPConnection(place)
         call.request("POST", "/api/session/link", "{}", {"Authorization": f"Bearer {token}", "Content-Type": "application/json",

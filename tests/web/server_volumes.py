@@ -7,8 +7,10 @@ import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 
 from server_client import NACRE_BIN, PATIENCE_SECONDS, Failures, Server
@@ -255,6 +257,100 @@ def killed_daemon(volume):
     os.rename(volume.path + ".away", volume.path)
 
 
+def with_false_daemon(volume, replies, check):
+    """Calls check for each of the replies, which the daemon's sockets give instead of the daemon."""
+    places = sockets_of(volume)
+    failures.expect("the daemon has a socket", places)
+    current = [b""]
+
+    def serve(listener):
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection:
+                try:
+                    connection.recv(4096)
+                    connection.sendall(current[0])
+                except OSError:
+                    pass
+
+    listeners = []
+    for place in places:
+        os.rename(place, place + ".off")
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(place)
+        listener.listen(8)
+        threading.Thread(target=serve, args=(listener,), daemon=True).start()
+        listeners.append(listener)
+    try:
+        for reply in replies:
+            current[0] = reply
+            check(reply)
+    finally:
+        for place, listener in zip(places, listeners):
+            listener.shutdown(socket.SHUT_RDWR)
+            listener.close()
+            os.unlink(place)
+            os.rename(place + ".off", place)
+
+
+def sockets_of(volume):
+    """The daemon's sockets, where the clients look for them."""
+    device = os.stat(volume.mountpoint).st_dev
+    name = f"{os.major(device)}-{os.minor(device)}.sock"
+    user = os.geteuid()
+    folders = ["/run/nacre", f"/run/user/{user}/nacre", f"/tmp/nacre-{user}/nacre", f"/tmp/nacre-{user}"]
+    return [one for one in (os.path.join(folder, name) for folder in folders) if os.path.exists(one)]
+
+
+def senseless_daemon(volume):
+    server = volume.server
+    nested = b'{"ok":true,"stats":{"x":' + b"[" * 100000 + b"]" * 100000 + b"}}\n"
+
+    def check(reply):
+        answer = server.get("/api/volumes")
+        failures.expect(f"volumes are listed in spite of {reply[:40]}", answer.status == 200, answer.body[:200])
+        found = [one["path"] for one in answer.json["volumes"]]
+        failures.expect(f"the volume among them, {reply[:40]}", volume.path in found, found)
+        for _ in range(2):
+            live = server.get("/api/live", mountpoint=volume.mountpoint)
+            failures.expect(f"an answer about {reply[:40]}", live.status >= 200, live.body[:200])
+        failures.expect(f"the server lives, {reply[:40]}", server.process.poll() is None)
+
+    with_false_daemon(volume, [b'{"ok":true,"stats":[]}\n', b'{"ok":true,"stats":{"engine":[],"segments":7}}\n',
+                               b'{"ok":true,"stats":{"requests":{"operations":[1,{}]}}}\n', b'{"ok":true}\n', nested],
+                      check)
+    volume.expect_state("afterwards", "mounted")
+
+
+def stopped_daemon(volume):
+    """A daemon that does not run keeps its queue of connections full."""
+    server = volume.server
+    pid = volume.seen()["daemon"]["pid"]
+    places = sockets_of(volume)
+    failures.expect("the daemon has a socket", places)
+    os.kill(pid, signal.SIGSTOP)
+    waiting = []
+    try:
+        for place in places:
+            while True:
+                one = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+                waiting.append(one)
+                if one.connect_ex(place) != 0:
+                    break
+        seen = volume.seen()
+        failures.expect("it does not answer", seen["state"] == "mounted" and not seen["daemon"]["answers"], seen)
+        live = server.get("/api/live", mountpoint=volume.mountpoint)
+        failures.expect("its figures are an error", live.status != 200, live.body[:200])
+    finally:
+        os.kill(pid, signal.SIGCONT)
+        for one in waiting:
+            one.close()
+    volume.wait_until("it answers again", lambda seen: seen["daemon"] and seen["daemon"]["answers"])
+
+
 def main():
     if not os.path.exists("/dev/fuse"):
         print("skipped: volumes over nacre web: there is no /dev/fuse")
@@ -262,7 +358,8 @@ def main():
     with Server() as server:
         server.open_session()
         volume = Volume(server)
-        for part in (make_and_mount, keys, long_jobs, live, unmount_and_repair, killed_daemon):
+        for part in (make_and_mount, keys, long_jobs, live, senseless_daemon, stopped_daemon, unmount_and_repair,
+                     killed_daemon):
             part(volume)
         volume.mount()
         outlives_server(volume)

@@ -79,8 +79,8 @@ void note_kdf_cost(const metadata::Keyring& keyring) {
 }
 
 // check_label() decides whether the name can be a label.
-Result<metadata::NewPublicKey> read_recipient(const std::string& path) {
-  NACRE_ASSIGN(const auto pem, read_secret_file(path, public_key_size_bytes_max));
+Result<metadata::NewPublicKey> read_recipient(const std::string& path, metadata::FileKinds kinds) {
+  NACRE_ASSIGN(const auto pem, read_secret_file(path, public_key_size_bytes_max, kinds));
   if (as_text(pem.view()).find("PRIVATE KEY") != std::string_view::npos) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{} holds a private key: give the public one (openssl pkey -in {} "

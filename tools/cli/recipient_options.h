@@ -7,6 +7,7 @@
 #include <string>
 
 #include "gpu_engine/base/result.h"
+#include "metadata/backing/posix_file.h"
 #include "metadata/keys/keyring.h"
 
 namespace CLI {
@@ -29,7 +30,8 @@ Result<metadata::KdfLimit> parse_kdf_limit(const std::string& text);
 void note_kdf_cost(const metadata::Keyring& keyring);
 
 // Reads an RSA public key in PEM; its label is the file's name. Error: invalid_argument, also for a
-// private key.
-Result<metadata::NewPublicKey> read_recipient(const std::string& path);
+// private key; those of read_secret_file().
+Result<metadata::NewPublicKey> read_recipient(const std::string& path,
+                                              metadata::FileKinds kinds = metadata::FileKinds::all);
 
 }  // namespace nacre::tools

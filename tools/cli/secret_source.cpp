@@ -116,7 +116,12 @@ Result<SecretBytes> read_raw(const SecretOptions& options, const PassphraseReque
 
 }  // namespace
 
-Result<SecretBytes> read_secret_file(const std::string& path, std::size_t size_max) {
+Result<SecretBytes> read_secret_file(const std::string& path, std::size_t size_max,
+                                     metadata::FileKinds kinds) {
+  if (kinds == metadata::FileKinds::regular) {
+    NACRE_ASSIGN(const auto file, metadata::open_regular_file(path));
+    return read_to_end(file.get(), size_max, path);
+  }
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
   if (descriptor < 0) return secret_failure(path);
   auto secret = read_to_end(descriptor, size_max, path);

@@ -8,6 +8,7 @@
 
 #include "gpu_engine/base/bytes.h"
 #include "gpu_engine/base/result.h"
+#include "metadata/backing/posix_file.h"
 
 namespace nacre::tools {
 
@@ -38,7 +39,9 @@ struct PassphraseRequest {
 };
 Result<SecretBytes> read_passphrase(const SecretOptions& options, const PassphraseRequest& request);
 
-// Reads a whole small file, for keys, into locked memory. Error: too_big past size_max.
-Result<SecretBytes> read_secret_file(const std::string& path, std::size_t size_max);
+// Reads a whole small file, for keys, into locked memory. Error: too_big past size_max; those of
+// open_regular_file() where other kinds of files are refused.
+Result<SecretBytes> read_secret_file(const std::string& path, std::size_t size_max,
+                                     metadata::FileKinds kinds = metadata::FileKinds::all);
 
 }  // namespace nacre::tools

@@ -28,7 +28,7 @@ class CryptTask : public fs::ContainerTask {
       : file_(file), options_(options), queue_(queue) {}
 
   Result<> open() override {
-    NACRE_ASSIGN(source_, open_input(file_.input));
+    NACRE_ASSIGN(source_, open_input(file_.input, options_.input_kinds));
     if (::fstat(source_.get(), &status_) != 0) {
       return metadata::fail_errno(errno, file_.input);
     }
@@ -180,7 +180,8 @@ std::unique_ptr<fs::ContainerTask> make_crypt_task(CryptFile& file, const CryptT
   return std::make_unique<CryptTask>(file, options, queue);
 }
 
-Result<metadata::FileDescriptor> open_input(const std::string& path) {
+Result<metadata::FileDescriptor> open_input(const std::string& path, metadata::FileKinds kinds) {
+  if (kinds == metadata::FileKinds::regular) return metadata::open_regular_file(path);
   int number = -1;
   if (path == standard_stream) {
     number = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);

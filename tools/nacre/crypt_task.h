@@ -36,6 +36,7 @@ struct CryptTaskOptions {
   bool remove_input = false;  // once the output is durable
   bool make_folders = false;  // those of outputs that are missing
   Durability durability = Durability::synced;
+  metadata::FileKinds input_kinds = metadata::FileKinds::all;
 };
 
 // The task of one file. file, options and queue must outlive it. is_done stays unset for a file
@@ -43,8 +44,10 @@ struct CryptTaskOptions {
 std::unique_ptr<fs::ContainerTask> make_crypt_task(CryptFile& file, const CryptTaskOptions& options,
                                                    OutputQueue& queue);
 
-// Opens a file for reading, or standard input. Errors: is_directory for folders, and the system's.
-Result<metadata::FileDescriptor> open_input(const std::string& path);
+// Opens a file for reading, or standard input. Errors: is_directory for folders, and the system's;
+// invalid_argument for files of other kinds.
+Result<metadata::FileDescriptor> open_input(const std::string& path,
+                                            metadata::FileKinds kinds = metadata::FileKinds::all);
 // Fills out; gives fewer bytes only at the end. where: for messages.
 Result<std::size_t> read_full(int descriptor, MutableByteView out, const std::string& where);
 // "standard input" for "-".

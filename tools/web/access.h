@@ -8,12 +8,12 @@
 #include <chrono>
 #include <cstdint>
 #include <list>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "gpu_engine/base/bytes.h"
+#include "gpu_engine/base/mutex.h"
 #include "gpu_engine/base/result.h"
 
 namespace nacre::tools::web {
@@ -52,6 +52,12 @@ class TokenList {
     return value;
   }
 
+  // Wipes what was not fetched in time.
+  void drop_old() {
+    const auto now = Clock::now();
+    entries_.remove_if([&](const Entry& entry) { return entry.end < now; });
+  }
+
  private:
   using Clock = std::chrono::steady_clock;
   struct Entry {
@@ -59,14 +65,18 @@ class TokenList {
     Clock::time_point end;
     Value value;
   };
-  void drop_old() {
-    const auto now = Clock::now();
-    entries_.remove_if([&](const Entry& entry) { return entry.end < now; });
-  }
 
   const std::size_t count_max_;
   const std::chrono::seconds lifetime_;
   std::list<Entry> entries_;
+};
+
+// What a page gets in exchange for a one-time token. The server proves itself with proof_key, so
+// that the page sends the bearer token to this server alone; id names the session until then.
+struct NewSession {
+  std::string bearer;
+  std::string id;
+  SecretBytes proof_key;  // 32 random bytes
 };
 
 struct Download {
@@ -80,9 +90,16 @@ class Access {
 
   // A token for the fragment of a page's address: valid once, for a day.
   std::string make_one_time_token();
-  // Exchanges it for a bearer token, which is valid as long as the server runs. Nothing if it is
-  // unknown or was used.
-  std::optional<std::string> exchange(std::string_view one_time_token);
+  // Exchanges it for a session, which is valid as long as the server runs. Nothing if it is unknown
+  // or was used.
+  std::optional<NewSession> exchange(std::string_view one_time_token);
+  // The HMAC-SHA256 of a page's nonce under the proof key of its session, in hexadecimal digits.
+  // Nothing if the session is unknown.
+  std::optional<std::string> prove(std::string_view session_id, ByteView nonce);
+  // Decrypts a secret that a page encrypted for this server: a nonce, AES-256-GCM, and the tag,
+  // under a key that both derive from the proof key. header: the value of Authorization. Errors:
+  // invalid_argument if it is too short or the session is unknown, tampered if the tag is wrong.
+  Result<SecretBytes> unseal(std::string_view header, ByteView sealed);
   // header: the value of Authorization. A page that has its token counts as active from then on.
   bool is_bearer(std::string_view header);
   void forget_bearer(std::string_view header);
@@ -96,13 +113,17 @@ class Access {
   // Error: invalid_argument if the ID is unknown, was used or is too old.
   Result<SecretBytes> take_secret(std::string_view id);
   bool has_secret(std::string_view id);
+  // Called now and then: wipes the tokens, downloads and secrets whose time is over.
+  void drop_old();
 
  private:
-  mutable std::mutex mutex_;  // guards all
-  TokenList<bool> one_time_, bearers_;
-  TokenList<Download> downloads_;
-  TokenList<SecretBytes> secrets_;
-  std::chrono::steady_clock::time_point last_request_;
+  mutable Mutex mutex_;
+  TokenList<bool> one_time_ NACRE_GUARDED_BY(mutex_);
+  TokenList<std::string> bearers_ NACRE_GUARDED_BY(mutex_);     // with the IDs of their sessions
+  TokenList<SecretBytes> proof_keys_ NACRE_GUARDED_BY(mutex_);  // by the IDs of sessions
+  TokenList<Download> downloads_ NACRE_GUARDED_BY(mutex_);
+  TokenList<SecretBytes> secrets_ NACRE_GUARDED_BY(mutex_);
+  std::chrono::steady_clock::time_point last_request_ NACRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace nacre::tools::web

@@ -54,7 +54,8 @@ tl::expected<ChosenSecret, WebError> take_chosen_secret(Access& access, const Fi
 
 Result<metadata::VolumeSecret> open_chosen_secret(const ChosenSecret& secret) {
   if (secret.identity.empty()) return metadata::VolumeSecret(secret.passphrase->clone());
-  NACRE_ASSIGN(const auto pem, read_secret_file(secret.identity, key_file_size_bytes_max));
+  NACRE_ASSIGN(const auto pem, read_secret_file(secret.identity, key_file_size_bytes_max,
+                                                metadata::FileKinds::regular));
   const ByteView passphrase = secret.passphrase ? secret.passphrase->view() : ByteView();
   auto key = engine::RsaPrivateKey::from_pem(as_text(pem.view()), passphrase);
   if (!key) return add_context(key.error(), secret.identity);

@@ -49,7 +49,7 @@ struct ReadBytes {
 // The beginning of the file, filled up with zeros to whole blocks.
 Result<ReadBytes> read_beginning(engine::Engine& engine, const std::string& path,
                                  std::uint64_t size_max) {
-  NACRE_ASSIGN(const auto file, open_input(path));
+  NACRE_ASSIGN(const auto file, open_input(path, metadata::FileKinds::regular));
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) return metadata::fail_errno(errno, path);
   if (!S_ISREG(status.st_mode)) return fail(ErrorCode::invalid_argument, path + " is no file");

@@ -189,7 +189,8 @@ JobTable::Work crypt_work(CryptChoice choice, CryptDirection direction, engine::
         .replace = choice.replace,
         .remove_input = choice.remove_input,
         .make_folders = true,
-        .durability = choice.is_download ? Durability::left_to_system : Durability::synced};
+        .durability = choice.is_download ? Durability::left_to_system : Durability::synced,
+        .input_kinds = metadata::FileKinds::regular};
     OutputQueue queue(choice.replace, options.durability);
     job.set_stage(direction == CryptDirection::encrypt ? "encrypting" : "decrypting", "bytes",
                   input_bytes);

@@ -51,7 +51,7 @@ Result<fs::ContainerKeys> make_keys(
     const std::vector<std::shared_ptr<const SecretBytes>>& passphrases) {
   std::vector<metadata::NewRecipient> all;
   for (const std::string& path : recipients) {
-    NACRE_ASSIGN(auto recipient, read_recipient(path));
+    NACRE_ASSIGN(auto recipient, read_recipient(path, metadata::FileKinds::regular));
     recipient.label.clear();  // anybody can read a keyring
     all.emplace_back(std::move(recipient));
   }

@@ -30,6 +30,7 @@ struct RequestHead {
       authorization, content_type, if_none_match, accept_encoding;
   std::optional<std::uint64_t> content_length;  // empty without a body, or if it is chunked
   std::optional<uid_t> peer_user;               // of the process at the other end, if it is known
+  bool is_service_worker = false;               // a browser asks for the script of one
 
   std::string query_value(std::string_view name) const;
 };

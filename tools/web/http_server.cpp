@@ -3,8 +3,11 @@
 
 #include <fcntl.h>
 #include <microhttpd.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <charconv>
 #include <exception>
 
@@ -17,6 +20,8 @@ namespace nacre::tools::web {
 namespace {
 
 constexpr unsigned connection_count_max = 64;
+// Of other users, whose requests are refused: they leave room for those of the server's own user.
+constexpr int foreign_count_max = 4;
 constexpr unsigned silence_seconds_max = 60;
 constexpr std::size_t connection_memory_bytes = 128u << 10;
 constexpr std::size_t query_count_max = 32;
@@ -41,6 +46,7 @@ constexpr std::array<std::pair<const char*, const char*>, 10> fixed_headers = {{
 // Kept for a connection: looked up once, when it begins.
 struct Peer {
   std::optional<uid_t> user;
+  bool is_foreign = false;
 };
 
 // Kept for a request between the calls of the library.
@@ -118,6 +124,7 @@ RequestHead read_head(MHD_Connection* connection, const char* url, const char* m
   head.content_type = header(connection, MHD_HTTP_HEADER_CONTENT_TYPE);
   head.if_none_match = header(connection, MHD_HTTP_HEADER_IF_NONE_MATCH);
   head.accept_encoding = header(connection, MHD_HTTP_HEADER_ACCEPT_ENCODING);
+  head.is_service_worker = header(connection, "Service-Worker") == "script";
   if (const auto size = header(connection, MHD_HTTP_HEADER_CONTENT_LENGTH)) {
     std::uint64_t bytes = 0;
     const auto parsed = std::from_chars(size->data(), size->data() + size->size(), bytes);
@@ -147,7 +154,7 @@ class MicroHttpServer final : public HttpServer {
         0, nullptr, nullptr, &handle, this, MHD_OPTION_EXTERNAL_LOGGER, &log, nullptr,
         MHD_OPTION_LISTEN_SOCKET, socket, MHD_OPTION_CONNECTION_LIMIT, connection_count_max,
         MHD_OPTION_CONNECTION_TIMEOUT, silence_seconds_max, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        connection_memory_bytes, MHD_OPTION_NOTIFY_CONNECTION, &connection_changed, nullptr,
+        connection_memory_bytes, MHD_OPTION_NOTIFY_CONNECTION, &connection_changed, this,
         MHD_OPTION_NOTIFY_COMPLETED, &request_over, nullptr, MHD_OPTION_END);
     if (daemon_ != nullptr) return {};
     metadata::FileDescriptor closed(socket);
@@ -158,16 +165,27 @@ class MicroHttpServer final : public HttpServer {
   // Errors of clients are not logged.
   static void log(void*, const char*, va_list) {}
 
-  static void connection_changed(void*, MHD_Connection* connection, void** context,
+  static void connection_changed(void* self, MHD_Connection* connection, void** context,
                                  MHD_ConnectionNotificationCode what) {
+    auto& foreign_count = static_cast<MicroHttpServer*>(self)->foreign_count_;
     if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
-      delete static_cast<Peer*>(*context);
+      auto* const peer = static_cast<Peer*>(*context);
+      if (peer != nullptr && peer->is_foreign) --foreign_count;
+      delete peer;
       *context = nullptr;
       return;
     }
     const auto* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    if (info == nullptr) return;
     try {
-      *context = new Peer{info == nullptr ? std::nullopt : peer_user(info->connect_fd)};
+      auto peer = std::make_unique<Peer>();
+      peer->user = peer_user(info->connect_fd);
+      peer->is_foreign = peer->user != ::geteuid();
+      // The library sees the end of a connection that is shut down, and closes it.
+      if (peer->is_foreign && ++foreign_count > foreign_count_max) {
+        ::shutdown(info->connect_fd, SHUT_RDWR);
+      }
+      *context = peer.release();
     } catch (const std::exception& error) {
       spdlog::warn("a connection's owner was not found: {}", error.what());
     }
@@ -235,6 +253,7 @@ class MicroHttpServer final : public HttpServer {
 
   const metadata::FileDescriptor socket_;
   HttpHandler& handler_;
+  std::atomic<int> foreign_count_ = 0;
   MHD_Daemon* daemon_ = nullptr;
 };
 

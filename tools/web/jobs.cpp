@@ -49,7 +49,7 @@ std::string_view to_string(JobState state) {
 }
 
 json Job::to_json() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   const bool is_over = state_ > JobState::running;
   const auto until = is_over ? stage_end_ : std::chrono::steady_clock::now();
   const double seconds = std::chrono::duration<double>(until - stage_begin_).count();
@@ -90,12 +90,12 @@ json Job::to_json() const {
 }
 
 JobState Job::state() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return state_;
 }
 
 void Job::set_stage(std::string stage, std::string unit, std::optional<std::uint64_t> total) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   stage_ = std::move(stage);
   unit_ = std::move(unit);
   total_ = total;
@@ -104,13 +104,13 @@ void Job::set_stage(std::string stage, std::string unit, std::optional<std::uint
 }
 
 void Job::add_done(std::uint64_t amount) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   done_ += amount;
 }
 
 void Job::show_progress(const std::string& stage, const std::string& unit, std::uint64_t done,
                         std::optional<std::uint64_t> total) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (stage_ != stage) stage_begin_ = std::chrono::steady_clock::now();
   stage_ = stage;
   unit_ = unit;
@@ -119,52 +119,52 @@ void Job::show_progress(const std::string& stage, const std::string& unit, std::
 }
 
 void Job::set_files(std::vector<JobFile> files) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   files_ = std::move(files);
 }
 
 void Job::change_file(std::size_t index, const std::function<void(JobFile&)>& change) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (index < files_.size()) change(files_[index]);
 }
 
 void Job::set_result(json result) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   result_ = std::move(result);
 }
 
 void Job::set_messages(std::string messages) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   messages_ = std::move(messages);
 }
 
 std::string Job::download_path(std::size_t index) const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return index < files_.size() && files_[index].can_download ? files_[index].output : "";
 }
 
 void Job::on_cancel(std::function<void()> action) {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   on_cancel_ = std::move(action);
   if (is_cancelled_ && on_cancel_) std::exchange(on_cancel_, {})();
 }
 
 void Job::cancel() {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   if (state_ > JobState::running) return;
   is_cancelled_ = true;
   if (on_cancel_) std::exchange(on_cancel_, {})();
 }
 
 void Job::begin() {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   state_ = JobState::running;
   started_ = Clock::now();
   stage_begin_ = std::chrono::steady_clock::now();
 }
 
 void Job::end(const tl::expected<void, WebError>& outcome) {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   on_cancel_ = {};
   ended_ = Clock::now();
   stage_end_ = std::chrono::steady_clock::now();
@@ -182,7 +182,7 @@ void Job::end(const tl::expected<void, WebError>& outcome) {
 }
 
 JobTable::~JobTable() {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   is_stopping_ = true;
   for (const Entry& entry : entries_)
     entry.job->cancel();
@@ -194,7 +194,7 @@ JobTable::~JobTable() {
 tl::expected<std::shared_ptr<Job>, WebError> JobTable::start(std::string kind, std::string title,
                                                              std::string command, Work work,
                                                              std::function<void()> clean_up) {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   const auto unfinished = std::count_if(entries_.begin(), entries_.end(),
                                         [](const Entry& entry) { return !entry.job->is_over(); });
   if (is_stopping_ || static_cast<std::size_t>(unfinished) >= waiting_job_count_max) {
@@ -213,7 +213,7 @@ tl::expected<std::shared_ptr<Job>, WebError> JobTable::start(std::string kind, s
 
 void JobTable::run(Job& job, const Work& work) {
   {
-    std::unique_lock lock(mutex_);
+    UniqueLock lock(mutex_);
     while (running_count_ >= running_job_count_max && !job.is_cancelled() && !is_stopping_)
       changed_.wait_for(lock, cancel_check_interval);
     ++running_count_;
@@ -229,13 +229,13 @@ void JobTable::run(Job& job, const Work& work) {
     outcome = tl::unexpected(WebError(Error{ErrorCode::io, error.what()}));
   }
   job.end(outcome);
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   --running_count_;
   changed_.notify_all();
 }
 
 std::shared_ptr<Job> JobTable::find(std::string_view id) const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   for (const Entry& entry : entries_) {
     if (std::to_string(entry.job->number()) == id) return entry.job;
   }
@@ -243,7 +243,7 @@ std::shared_ptr<Job> JobTable::find(std::string_view id) const {
 }
 
 std::vector<std::shared_ptr<Job>> JobTable::list() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   std::vector<std::shared_ptr<Job>> jobs;
   for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry)
     jobs.push_back(entry->job);
@@ -251,7 +251,7 @@ std::vector<std::shared_ptr<Job>> JobTable::list() const {
 }
 
 tl::expected<void, WebError> JobTable::forget(std::string_view id) {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
     if (std::to_string(entry->job->number()) != id) continue;
     if (!entry->job->is_over()) {
@@ -265,23 +265,22 @@ tl::expected<void, WebError> JobTable::forget(std::string_view id) {
 }
 
 bool JobTable::has_unfinished() const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   return std::any_of(entries_.begin(), entries_.end(),
                      [](const Entry& entry) { return !entry.job->is_over(); });
 }
 
 // The thread of a job that is over may still wait for the mutex.
-void JobTable::drop(std::list<Entry>::iterator entry, std::unique_lock<std::mutex>& lock) {
+void JobTable::drop(std::list<Entry>::iterator entry, UniqueLock<Mutex>& lock) {
   std::list<Entry> dropped;
   dropped.splice(dropped.begin(), entries_, entry);
-  lock.unlock();
+  const Unlocked unlocked(lock, mutex_);
   changed_.notify_all();
   if (dropped.front().thread.joinable()) dropped.front().thread.join();
   if (dropped.front().job->clean_up_) dropped.front().job->clean_up_();
-  lock.lock();
 }
 
-void JobTable::drop_oldest(std::unique_lock<std::mutex>& lock) {
+void JobTable::drop_oldest(UniqueLock<Mutex>& lock) {
   while (true) {
     const auto finished = std::count_if(entries_.begin(), entries_.end(),
                                         [](const Entry& entry) { return entry.job->is_over(); });

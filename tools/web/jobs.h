@@ -5,12 +5,10 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +17,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "gpu_engine/base/mutex.h"
 #include "tools/web/web_error.h"
 
 namespace nacre::tools::web {
@@ -85,21 +84,22 @@ class Job {
   const std::uint64_t number_;
   const std::string kind_, title_, command_;
   std::atomic<bool> is_cancelled_ = false;
-  mutable std::mutex mutex_;  // guards what follows
-  JobState state_ = JobState::queued;
-  Clock::time_point created_ = Clock::now();
+  mutable Mutex mutex_;
+  JobState state_ NACRE_GUARDED_BY(mutex_) = JobState::queued;
+  Clock::time_point created_ NACRE_GUARDED_BY(mutex_) = Clock::now();
   std::optional<Clock::time_point> started_, ended_;
   std::string stage_, unit_ = "bytes";
-  std::uint64_t done_ = 0;
-  std::optional<std::uint64_t> total_;
-  std::chrono::steady_clock::time_point stage_begin_ = std::chrono::steady_clock::now();
-  std::chrono::steady_clock::time_point stage_end_ = {};
-  std::vector<JobFile> files_;
-  nlohmann::json result_;
-  std::string messages_;
-  std::optional<WebError> error_;
-  std::function<void()> on_cancel_;
-  std::function<void()> clean_up_;
+  std::uint64_t done_ NACRE_GUARDED_BY(mutex_) = 0;
+  std::optional<std::uint64_t> total_ NACRE_GUARDED_BY(mutex_);
+  std::chrono::steady_clock::time_point stage_begin_ NACRE_GUARDED_BY(mutex_) =
+      std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point stage_end_ NACRE_GUARDED_BY(mutex_) = {};
+  std::vector<JobFile> files_ NACRE_GUARDED_BY(mutex_);
+  nlohmann::json result_ NACRE_GUARDED_BY(mutex_);
+  std::string messages_ NACRE_GUARDED_BY(mutex_);
+  std::optional<WebError> error_ NACRE_GUARDED_BY(mutex_);
+  std::function<void()> on_cancel_ NACRE_GUARDED_BY(mutex_);
+  std::function<void()> clean_up_;  // set before the thread begins, called after its end
 };
 
 class JobTable {
@@ -128,15 +128,15 @@ class JobTable {
     std::thread thread;
   };
   void run(Job& job, const Work& work);
-  void drop(std::list<Entry>::iterator entry, std::unique_lock<std::mutex>& lock);
-  void drop_oldest(std::unique_lock<std::mutex>& lock);
+  void drop(std::list<Entry>::iterator entry, UniqueLock<Mutex>& lock) NACRE_REQUIRES(mutex_);
+  void drop_oldest(UniqueLock<Mutex>& lock) NACRE_REQUIRES(mutex_);
 
-  mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
-  std::list<Entry> entries_;  // the oldest first
-  std::uint64_t last_number_ = 0;
-  std::size_t running_count_ = 0;
-  bool is_stopping_ = false;
+  mutable Mutex mutex_;
+  ConditionVariable changed_;
+  std::list<Entry> entries_ NACRE_GUARDED_BY(mutex_);  // the oldest first
+  std::uint64_t last_number_ NACRE_GUARDED_BY(mutex_) = 0;
+  std::size_t running_count_ NACRE_GUARDED_BY(mutex_) = 0;
+  bool is_stopping_ NACRE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace nacre::tools::web

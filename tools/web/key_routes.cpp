@@ -80,7 +80,7 @@ Answer generate(ServerContext& context, const Call& call) {
 
 Answer show_public_key(const Call& call) {
   NACRE_ASSIGN(const auto path, request_path(call.head.query_value("path")));
-  const auto recipient = read_recipient(path);
+  const auto recipient = read_recipient(path, metadata::FileKinds::regular);
   if (!recipient) {
     WebError error(recipient.error());
     error.where = path;

@@ -100,7 +100,15 @@ Result<Listeners> listen_on_socket(const std::string& path) {
   if (!socket) return tl::unexpected(socket.error());
   Listeners listeners;
   listeners.sockets.push_back(std::move(*socket));
+  if (::lstat(path.c_str(), &status) != 0) return metadata::fail_errno(errno, path);
+  listeners.socket_file = {.device = status.st_dev, .inode = status.st_ino};
   return listeners;
+}
+
+void remove_socket(const std::string& path, const FileIdentity& file) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return;
+  if (status.st_dev == file.device && status.st_ino == file.inode) ::unlink(path.c_str());
 }
 
 }  // namespace nacre::tools::web

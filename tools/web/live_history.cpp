@@ -120,18 +120,18 @@ json make_sample(const json& before, const json& now, double seconds,
 struct LiveHistory::Watched {
   explicit Watched(fs::MountEntry entry) : mount(std::move(entry)) {}
   const fs::MountEntry mount;
-  std::mutex mutex;  // guards what follows; held while the daemon is asked
-  Clock::time_point last_poll = Clock::now();
-  std::deque<json> samples;
-  json latest;
-  std::optional<Error> error;
-  Clock::time_point asked;
-  std::optional<double> cpu_seconds;
+  Mutex mutex;  // guards what follows; held while the daemon is asked
+  Clock::time_point last_poll NACRE_GUARDED_BY(mutex) = Clock::now();
+  std::deque<json> samples NACRE_GUARDED_BY(mutex);
+  json latest NACRE_GUARDED_BY(mutex);
+  std::optional<Error> error NACRE_GUARDED_BY(mutex);
+  Clock::time_point asked NACRE_GUARDED_BY(mutex);
+  std::optional<double> cpu_seconds NACRE_GUARDED_BY(mutex);
 };
 
 LiveHistory::~LiveHistory() {
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     is_over_ = true;
   }
   wake_.notify_all();
@@ -139,7 +139,7 @@ LiveHistory::~LiveHistory() {
 }
 
 void LiveHistory::ask(Watched& watched) {
-  const std::lock_guard lock(watched.mutex);
+  const LockGuard lock(watched.mutex);
   auto client = fs::ControlClient::connect(watched.mount);
   Result<json> reply = client ? client->request("stats", reply_timeout)
                               : Result<json>(tl::unexpected(client.error()));
@@ -174,7 +174,7 @@ Result<json> LiveHistory::poll(const std::string& mountpoint, double since) {
   std::shared_ptr<Watched> watched;
   bool is_new = false;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     auto& place = watched_[key];
     if (!place) {
       if (watched_.size() > watched_volume_count_max) {
@@ -188,7 +188,7 @@ Result<json> LiveHistory::poll(const std::string& mountpoint, double since) {
     if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   }
   if (is_new) ask(*watched);
-  const std::lock_guard lock(watched->mutex);
+  const LockGuard lock(watched->mutex);
   watched->last_poll = Clock::now();
   json samples = json::array();
   for (const json& sample : watched->samples) {
@@ -202,14 +202,14 @@ Result<json> LiveHistory::poll(const std::string& mountpoint, double since) {
 }
 
 void LiveHistory::run() {
-  std::unique_lock lock(mutex_);
+  UniqueLock lock(mutex_);
   while (!is_over_) {
     wake_.wait_for(lock, interval);
     if (is_over_) return;
     std::vector<std::shared_ptr<Watched>> due;
     for (auto at = watched_.begin(); at != watched_.end();) {
       Watched& watched = *at->second;
-      std::unique_lock own(watched.mutex);
+      UniqueLock own(watched.mutex);
       const bool is_old = Clock::now() - watched.last_poll > watched_after_poll;
       own.unlock();
       if (is_old) {

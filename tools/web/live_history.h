@@ -6,12 +6,10 @@
 #include <sys/types.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -19,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fs/control/mount_table.h"
+#include "gpu_engine/base/mutex.h"
 #include "gpu_engine/base/result.h"
 
 namespace nacre::tools::web {
@@ -49,10 +48,10 @@ class LiveHistory {
   void run();
   static void ask(Watched& watched);
 
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable wake_;
-  std::map<std::string, std::shared_ptr<Watched>> watched_;
-  bool is_over_ = false;
+  Mutex mutex_;
+  ConditionVariable wake_;
+  std::map<std::string, std::shared_ptr<Watched>> watched_ NACRE_GUARDED_BY(mutex_);
+  bool is_over_ NACRE_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -140,6 +140,8 @@ std::string last_name(std::string_view path) {
   return std::string(path.substr(slash + 1));
 }
 
+// Within $'...' a quotation mark and a backslash are octal too: a shell that does not know $'...'
+// takes it for '...', and then a name stays one word all the same.
 std::string shell_quote(std::string_view argument) {
   bool is_plain = !argument.empty();
   bool has_others = false;
@@ -155,9 +157,9 @@ std::string shell_quote(std::string_view argument) {
       argument,
       [&](std::string_view character) {
         if (character == "'") {
-          quoted += has_others ? "\\'" : "'\\''";
+          quoted += has_others ? "\\047" : "'\\''";
         } else if (character == "\\" && has_others) {
-          quoted += "\\\\";
+          quoted += "\\134";
         } else {
           quoted += character;
         }

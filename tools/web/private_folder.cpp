@@ -2,12 +2,14 @@
 #include "tools/web/private_folder.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <vector>
 
 #include "fs/crypt/container_format.h"
 #include "metadata/backing/posix_error.h"
@@ -23,7 +25,13 @@ constexpr mode_t private_folder_mode = 0700;
 constexpr mode_t private_file_mode = 0600;
 constexpr std::size_t id_size = 16;
 
-std::string base_folder() {
+// Where the folders lie, and what their names begin with.
+struct Place {
+  std::string base;
+  std::string prefix;
+};
+
+Place place_of_folders() {
   const char* const cache = std::getenv("XDG_CACHE_HOME");
   const bool has_cache = cache != nullptr && *cache == '/';
   const std::string home = has_cache ? "" : home_folder();
@@ -31,9 +39,36 @@ std::string base_folder() {
   if (may_keep_files(home, base)) {
     std::error_code error;
     std::filesystem::create_directories(base + "/nacre", error);
-    if (::access((base + "/nacre").c_str(), W_OK) == 0) return base + "/nacre";
+    if (::access((base + "/nacre").c_str(), W_OK) == 0) return {base + "/nacre", "web-"};
   }
-  return "/var/tmp";
+  return {"/var/tmp", "nacre-web-"};
+}
+
+// A descriptor that holds the folder's lock, if it is this user's own and no other process holds
+// it.
+metadata::FileDescriptor lock_folder(int base, const std::string& name) {
+  auto folder = metadata::open_at(base, name, O_RDONLY | O_DIRECTORY);
+  struct stat status {};
+  const bool is_own = folder && ::fstat(folder.get(), &status) == 0 && status.st_uid == ::geteuid();
+  if (!is_own || ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) return {};
+  return folder;
+}
+
+// Those of servers that were killed.
+void remove_left_folders(const std::string& base, const std::string& prefix) {
+  constexpr std::size_t random_size = 6;
+  std::error_code error;
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(base, error)) {
+    std::string name = entry.path().filename();
+    if (name.starts_with(prefix) && name.size() == prefix.size() + random_size) {
+      names.push_back(std::move(name));
+    }
+  }
+  const auto folder = metadata::open_at(AT_FDCWD, base, O_RDONLY | O_DIRECTORY);
+  for (const std::string& name : names) {
+    if (lock_folder(folder.get(), name)) PrivateFolder::remove(base + "/" + name);
+  }
 }
 
 }  // namespace
@@ -60,9 +95,16 @@ Result<> UploadFile::write(ByteView bytes) {
 }
 
 Result<std::unique_ptr<PrivateFolder>> PrivateFolder::create() {
-  std::string path = base_folder() + "/web-XXXXXX";
+  const auto [base, prefix] = place_of_folders();
+  remove_left_folders(base, prefix);
+  std::string path = base + "/" + prefix + "XXXXXX";
   if (::mkdtemp(path.data()) == nullptr) return metadata::fail_errno(errno, path);
-  return std::unique_ptr<PrivateFolder>(new PrivateFolder(path));
+  // Locked for as long as this process lives. A server that begins at this moment may take the
+  // folder for one that was left, before it is locked: then another one is made.
+  auto lock = lock_folder(AT_FDCWD, path);
+  struct stat status {};
+  if (!lock || ::fstat(lock.get(), &status) != 0 || status.st_nlink == 0) return create();
+  return std::unique_ptr<PrivateFolder>(new PrivateFolder(path, std::move(lock)));
 }
 
 PrivateFolder::~PrivateFolder() {
@@ -101,13 +143,13 @@ Upload PrivateFolder::keep(UploadFile file) {
                 .path = file.folder_ + "/" + file.name_,
                 .size_bytes = file.size_bytes_};
   file.folder_.clear();
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   uploads_.push_back(upload);
   return upload;
 }
 
 std::optional<Upload> PrivateFolder::find_upload(std::string_view id) const {
-  const std::lock_guard lock(mutex_);
+  const LockGuard lock(mutex_);
   for (const Upload& upload : uploads_) {
     if (upload.id == id) return upload;
   }
@@ -118,7 +160,7 @@ bool PrivateFolder::remove_upload(std::string_view id) {
   const auto upload = find_upload(id);
   if (!upload) return false;
   {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     uploads_.remove_if([&](const Upload& one) { return one.id == id; });
   }
   remove(std::filesystem::path(upload->path).parent_path());

@@ -5,12 +5,12 @@
 
 #include <cstdint>
 #include <list>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "gpu_engine/base/bytes.h"
+#include "gpu_engine/base/mutex.h"
 #include "gpu_engine/base/result.h"
 #include "metadata/backing/posix_file.h"
 
@@ -45,7 +45,7 @@ struct Upload {
 class PrivateFolder {
  public:
   // Made in $XDG_CACHE_HOME/nacre or ~/.cache/nacre, else in /var/tmp: plain bytes of any size
-  // lie there. Errors: permission, no_space, io.
+  // lie there. Folders of servers that were killed are removed. Errors: permission, no_space, io.
   static Result<std::unique_ptr<PrivateFolder>> create();
   ~PrivateFolder();
 
@@ -61,10 +61,12 @@ class PrivateFolder {
   bool remove_upload(std::string_view id);
 
  private:
-  explicit PrivateFolder(std::string path) : path_(std::move(path)) {}
+  PrivateFolder(std::string path, metadata::FileDescriptor lock)
+      : path_(std::move(path)), lock_(std::move(lock)) {}
   const std::string path_;
-  mutable std::mutex mutex_;  // guards what follows
-  std::list<Upload> uploads_;
+  const metadata::FileDescriptor lock_;  // held by its process alone: children do not inherit it
+  mutable Mutex mutex_;
+  std::list<Upload> uploads_ NACRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace nacre::tools::web

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <chrono>
-#include <mutex>
 #include <string>
 #include <string_view>
 
+#include "gpu_engine/base/mutex.h"
 #include "tools/web/access.h"
 
 namespace nacre::tools::web {
@@ -21,17 +21,17 @@ struct ShownPlan {
 class RepairPlans {
  public:
   std::string add(ShownPlan plan) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     return plans_.add(std::move(plan));
   }
   bool take(std::string_view id, const ShownPlan& plan) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     return plans_.take(id) == plan;
   }
 
  private:
-  std::mutex mutex_;  // guards plans_
-  TokenList<ShownPlan> plans_{16, std::chrono::minutes(10)};
+  Mutex mutex_;
+  TokenList<ShownPlan> plans_ NACRE_GUARDED_BY(mutex_){16, std::chrono::minutes(10)};
 };
 
 }  // namespace nacre::tools::web

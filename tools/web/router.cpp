@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "fs/control/message.h"
 #include "metadata/backing/posix_error.h"
 #include "tools/cli/secret_source.h"
 #include "tools/web/assets.h"
@@ -28,6 +29,14 @@ Response wrong_method(std::string allowed) {
   Response response =
       error_response(refusal("method", 405, "this address does not take this method"));
   response.headers.emplace_back("Allow", std::move(allowed));
+  return response;
+}
+
+// A server that had this port before may have left a service worker in the browser, which would see
+// the address of the page. The browser looks for its script here and drops it.
+Response no_service_worker() {
+  Response response = not_found();
+  response.headers.emplace_back("Clear-Site-Data", "\"storage\"");
   return response;
 }
 
@@ -117,6 +126,10 @@ class ApiExchange final : public Exchange {
   }
 
   void parse() {
+    if (!fs::is_shallow(text_)) {
+      error_ = Error{ErrorCode::invalid_argument, "the body is nested too deeply"};
+      return;
+    }
     call_.body = nlohmann::json::parse(text_.empty() ? "{}" : text_, nullptr, false);
     if (!call_.body.is_object()) {
       error_ = Error{ErrorCode::invalid_argument, "the body is no JSON object"};
@@ -156,6 +169,7 @@ class Router final : public HttpHandler {
     if (const auto refused = check_request(context_.rules, head, !is_api)) {
       return tl::unexpected(error_response(*refused));
     }
+    if (head.is_service_worker) return tl::unexpected(no_service_worker());
     if (is_api) return begin_api(std::move(head));
     if (head.method != "GET" && head.method != "HEAD") {
       return tl::unexpected(wrong_method("GET, HEAD"));

@@ -78,6 +78,12 @@ std::string text_field(const json& reply, const char* name) {
   return found != reply.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
+// A field that must be an object, or else an empty one.
+json object_field(const json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_object() ? *found : json::object();
+}
+
 json number_field(const json& object, const char* name) {
   const auto found = object.is_object() ? object.find(name) : object.end();
   return found != object.end() && found->is_number() ? *found : json();
@@ -118,8 +124,8 @@ void ask_daemon(json& volume, const Facts& facts) {
   volume["daemon"] = std::move(daemon);
   volume["label"] = printable(text_field(*reply, "label"));
   if (const auto id = text_field(*reply, "volume_id"); !id.empty()) volume["volume_id"] = id;
-  const json stats = reply->value("stats", json::object());
-  const json segments = stats.value("segments", json::object());
+  const json stats = object_field(*reply, "stats");
+  const json segments = object_field(stats, "segments");
   volume["space"] = {{"file_bytes", number_field(stats, "data_bytes")},
                      {"file_count", number_field(stats, "inode_count")},
                      {"stored_bytes", number_field(segments, "stored_bytes")},
@@ -127,7 +133,7 @@ void ask_daemon(json& volume, const Facts& facts) {
                      {"dead_bytes", number_field(segments, "dead_bytes")},
                      {"free_bytes", free_bytes(facts.path)}};
   volume["health"] = stats.value("health", json());
-  volume["engine"] = stats.value("engine", json::object()).value("backend", json());
+  volume["engine"] = object_field(stats, "engine").value("backend", json());
   volume["rotation"] = stats.value("rotation", json());
   volume["scrub"] = stats.value("scrub", json());
 }
@@ -188,10 +194,16 @@ json volume_json(const Facts& facts) {
                  {"commands",
                   {{"mount", shell_line({"mount.nacre", facts.path, mountpoint})},
                    {"unmount", shell_line({"nacre", "umount", mountpoint})}}}};
-  if (facts.mount) {
-    look_at_mounted(volume, facts);
-  } else {
-    look_at_unmounted(volume, facts);
+  try {
+    if (facts.mount) {
+      look_at_mounted(volume, facts);
+    } else {
+      look_at_unmounted(volume, facts);
+    }
+  } catch (const std::exception& error) {
+    // One volume keeps the others from no list.
+    volume["daemon"] = {{"pid", nullptr}, {"answers", false}, {"error", printable(error.what())}};
+    if (!volume.contains("state")) set_state(volume, "missing", "it cannot be looked at");
   }
   return volume;
 }

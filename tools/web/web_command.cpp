@@ -45,6 +45,7 @@ void wait_for_end(web::ServerContext& context) {
   const sigset_t signals = ending_signals();
   const timespec interval{.tv_sec = 1, .tv_nsec = 0};
   while (::sigtimedwait(&signals, nullptr, &interval) < 0) {
+    context.access.drop_old();
     const bool is_idle = context.access.idle_time() >= std::chrono::minutes(context.idle_minutes);
     if (is_idle && !context.jobs.has_unfinished()) {
       print_note(
@@ -90,8 +91,10 @@ Result<> serve(const WebArguments& arguments) {
   }
   show_address(arguments, context.page_address + "#token=" + context.access.make_one_time_token());
   wait_for_end(context);
+  // The end waits for requests and jobs. A second signal does not.
+  ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   servers.clear();
-  if (!arguments.socket.empty()) ::unlink(arguments.socket.c_str());
+  if (!arguments.socket.empty()) web::remove_socket(arguments.socket, listeners.socket_file);
   return {};
 }
 
@@ -117,8 +120,8 @@ void add_web_command(CLI::App& app, Action& action) {
       "The address opens the page once. Only processes of the same user are served.\n"
       "Examples:\n"
       "  nacre web\n"
-      "  nacre web --no-open --port 8422   then on another machine:\n"
-      "                                    ssh -L 8422:127.0.0.1:8422 HOST\n"
+      "  nacre web --no-open   prints an address with a port; then on another machine:\n"
+      "                        ssh -L PORT:127.0.0.1:PORT HOST\n"
       "Exit status: 0 done, 2 usage, 8 failed, 32 the port is in use");
   command->callback([&action, arguments] {
     action = [arguments] {

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The server, as tools/web/API.md describes it. The one-time token comes in the URL's fragment and
-// leaves the address bar before anything else happens; the bearer token lives in sessionStorage.
+// leaves the address bar before anything else happens; the bearer token lives in sessionStorage. No
+// request has the token before the server has proved itself (proof.js).
 
 import { shown } from './paths.js';
+import { forgetSession, hasSession, isProved, keepSession, kept, seal } from './proof.js';
 
-const tokenKey = 'nacre.token';
 export const session = { version: '', user: '', home: '/', idle_minutes: 10 };
 
-// Events: 'lost' (no session), 'away' (no answer), 'back'.
+// Events: 'lost' (no session; detail is 'server' if another server answers), 'away' (no answer),
+// 'back'.
 export const connection = new EventTarget();
 let isAway = false;
+let isLost = false;  // nothing is sent any more
 
 export class ApiError extends Error {
   constructor(status, error = {}) {
@@ -25,10 +28,44 @@ function setAway(away) {
   connection.dispatchEvent(new Event(away ? 'away' : 'back'));
 }
 
-async function request(method, path, { body, type, raw } = {}) {
+function lose(why) {
+  forgetSession();
+  if (isLost) return;
+  isLost = true;
+  connection.dispatchEvent(new CustomEvent('lost', { detail: why }));
+}
+
+const noSession = () => new ApiError(401, { code: 'lost', what: 'this page has no session' });
+
+function away(failure) {
+  if (isLost) return noSession();
+  setAway(true);
+  return new ApiError(0, { code: 'away', what: failure.message });
+}
+
+// Comes before each request with a token. After a wrong proof, nothing is sent.
+async function prove() {
+  if (isLost || !hasSession()) {
+    lose('session');
+    throw noSession();
+  }
+  let isRight;
+  try {
+    isRight = await isProved();
+  } catch (failure) {
+    throw away(failure);
+  }
+  if (!isRight) lose('server');
+  if (isLost) throw noSession();
+  setAway(false);
+}
+
+async function request(method, path, { body, type, raw, isFirst } = {}) {
   const headers = {};
-  const token = sessionStorage.getItem(tokenKey);
-  if (token) headers.Authorization = `Bearer ${token}`;
+  if (!isFirst) {
+    await prove();
+    headers.Authorization = `Bearer ${kept('token')}`;
+  }
   if (body !== undefined) headers['Content-Type'] = type ?? 'application/json';
   let response;
   try {
@@ -37,14 +74,12 @@ async function request(method, path, { body, type, raw } = {}) {
       body: body === undefined || type ? body : JSON.stringify(body),
     });
   } catch (failure) {
-    setAway(true);
-    throw new ApiError(0, { code: 'away', what: failure.message });
+    throw away(failure);
   }
-  setAway(false);
   if (response.ok && raw) return response.text();
   const answer = await response.json().catch(() => ({}));
   if (response.ok) return answer;
-  if (response.status === 401) connection.dispatchEvent(new Event('lost'));
+  if (response.status === 401) lose('session');
   throw new ApiError(response.status, answer.error);
 }
 
@@ -60,18 +95,18 @@ export async function begin() {
   const oneTime = /^#token=([^&]+)/.exec(location.hash)?.[1];
   if (oneTime) {
     history.replaceState(null, '', `${location.pathname}#/volumes`);
-    sessionStorage.removeItem(tokenKey);
+    forgetSession();
     try {
-      const answer = await post('/api/session', { token: decodeURIComponent(oneTime) });
-      sessionStorage.setItem(tokenKey, answer.token);
-      delete answer.token;
+      const answer = await request('POST', '/api/session',
+        { body: { token: decodeURIComponent(oneTime) }, isFirst: true });
+      keepSession(answer);
       Object.assign(session, answer);
       return true;
     } catch {
       return false;
     }
   }
-  if (!sessionStorage.getItem(tokenKey)) return false;
+  if (!hasSession()) return false;
   try {
     Object.assign(session, await get('/api/session'));
     return true;
@@ -80,23 +115,27 @@ export async function begin() {
   }
 }
 
-// Gives a passphrase to the server, which keeps it for one use, and returns its ID.
+// Gives a passphrase to the server, which keeps it for one use, and returns its ID. It is encrypted,
+// so that another server could not read it even if it came between the proof and this request.
 export async function giveSecret(text) {
-  const body = new TextEncoder().encode(text);
+  if (isLost || !hasSession()) throw noSession();
+  const plain = new TextEncoder().encode(text);
   try {
-    return (await request('POST', '/api/secrets', { body, type: 'application/octet-stream' })).secret;
+    const body = await seal(plain);
+    return (await request('POST', '/api/secrets/sealed', { body, type: 'application/octet-stream' })).secret;
   } finally {
-    body.fill(0);
+    plain.fill(0);
   }
 }
 export const takeSecret = (id) => request('GET', `/api/secrets/${encodeURIComponent(id)}`, { raw: true });
 
 // Streams a dropped file to the server. progress(share) is called meanwhile; signal aborts.
-export function upload(file, progress, signal) {
+export async function upload(file, progress, signal) {
+  await prove();
   return new Promise((resolve, reject) => {
     const call = new XMLHttpRequest();
     call.open('POST', `/api/uploads?name=${encodeURIComponent(file.name)}`);
-    call.setRequestHeader('Authorization', `Bearer ${sessionStorage.getItem(tokenKey)}`);
+    call.setRequestHeader('Authorization', `Bearer ${kept('token')}`);
     call.setRequestHeader('Content-Type', 'application/octet-stream');
     call.upload.onprogress = (event) => progress(event.total ? event.loaded / event.total : 0);
     call.onerror = () => reject(new ApiError(0, { code: 'away', what: file.name }));
@@ -107,6 +146,10 @@ export function upload(file, progress, signal) {
       if (call.status < 300) resolve(answer.upload);
       else reject(new ApiError(call.status, answer.error));
     };
+    if (signal.aborted) {
+      call.onabort();
+      return;
+    }
     signal.addEventListener('abort', () => call.abort());
     call.send(file);
   });

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page's texts. Each language is one file, texts_LANGUAGE.js, with the same keys. A new language
-// needs its file and a line in `languages`.
+// needs its file, its import, and an entry in `languages` and `files`. All are loaded at the start:
+// a script that is fetched later might come from another server.
+import de from './texts_de.js';
+import en from './texts_en.js';
 
 export const languages = { en: 'English', de: 'Deutsch' };
-const files = { en: () => import('./texts_en.js'), de: () => import('./texts_de.js') };
+const files = { en, de };
 let texts = {};
 export let language = 'en';
 
@@ -13,8 +16,8 @@ export function preferredLanguage() {
   return navigator.languages.map((tag) => tag.slice(0, 2)).find((tag) => tag in languages) ?? 'en';
 }
 
-export async function useLanguage(name) {
-  texts = (await files[name]()).default;
+export function useLanguage(name) {
+  texts = files[name];
   language = name;
   document.documentElement.lang = name;
 }

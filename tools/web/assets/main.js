@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts the page: session, language, theme, frame and routes.
+// Starts the page: session, language, theme, frame and routes. All scripts and pictures are loaded at
+// the start: what is fetched later might come from another server (proof.js).
 import { begin, connection, post } from './api.js';
 import { fill, h, setText } from './dom.js';
 import { language, languages, preferredLanguage, t, useLanguage } from './i18n.js';
 import { icon } from './icons.js';
 import { watchEnds } from './jobs.js';
+import { activityPage } from './page_activity.js';
+import { comparePage } from './page_compare.js';
+import { filesPage } from './page_files.js';
+import { keysPage } from './page_keys.js';
+import { livePage } from './page_live.js';
+import { volumePage } from './page_volume.js';
 import { volumesPage } from './page_volumes.js';
+import { wizardPage } from './page_wizard.js';
 import { isActive, jobs } from './store.js';
 import { button, errorNote, makeLiveRegions, note } from './ui.js';
 
@@ -14,18 +22,20 @@ const pages = [['volumes', 'volume'], ['files', 'file'], ['keys', 'key'], ['comp
 let current = { node: null };
 let main = null;
 let banner = null;
+let isLost = false;
+let lostReason = 'session';
+const brand = document.querySelector('.brand');
 
-// Pages other than the first are loaded when they are first shown.
-async function pageFor(parts) {
+function pageFor(parts) {
   switch (parts[0]) {
-    case 'files': return (await import('./page_files.js')).filesPage(parts.slice(1));
-    case 'keys': return (await import('./page_keys.js')).keysPage(parts.slice(1));
-    case 'compare': return (await import('./page_compare.js')).comparePage();
-    case 'live': return (await import('./page_live.js')).livePage(parts[1]);
-    case 'activity': return (await import('./page_activity.js')).activityPage();
-    case 'new': return (await import('./page_wizard.js')).wizardPage();
+    case 'files': return filesPage(parts.slice(1));
+    case 'keys': return keysPage(parts.slice(1));
+    case 'compare': return comparePage();
+    case 'live': return livePage(parts[1]);
+    case 'activity': return activityPage();
+    case 'new': return wizardPage();
     case 'volumes':
-      if (parts[1]) return (await import('./page_volume.js')).volumePage(parts[1], parts[2]);
+      if (parts[1]) return volumePage(parts[1], parts[2]);
       break;
     default:
   }
@@ -40,18 +50,13 @@ function addressParts() {
   }
 }
 
-let routeCount = 0;
-
-async function route(focus = true) {
+function route(focus = true) {
   const parts = addressParts();
   const address = location.hash;
-  const own = ++routeCount;
   current.stop?.();
   current = {};
   document.querySelectorAll('dialog[open]').forEach((open) => open.close());
-  const made = await pageFor(parts);
-  if (own !== routeCount) return made.stop?.();
-  current = made;
+  current = pageFor(parts);
   main.replaceChildren(current.node);
   main.dataset.address = address;
   const chosen = parts[0] === 'new' ? 'volumes' : parts[0] ?? 'volumes';
@@ -61,10 +66,17 @@ async function route(focus = true) {
   }
   const heading = main.querySelector('h1');
   document.title = `${heading?.textContent ?? ''} – Nacre`;
-  if (!focus) return undefined;
+  if (!focus) return;
   window.scrollTo(0, 0);
   heading?.focus({ preventScroll: true });
-  return undefined;
+}
+
+function tryRoute(focus) {
+  try {
+    route(focus);
+  } catch (failure) {
+    showFailure(failure);
+  }
 }
 
 function useTheme(theme) {
@@ -78,9 +90,9 @@ function preferences() {
     localStorage.setItem('nacre.theme', themes.value);
     useTheme(themes.value);
   } }, ['auto', 'light', 'dark'].map((name) => h('option', { value: name, selected: name === theme }, t(`theme.${name}`))));
-  const tongues = h('select.select.small', { 'aria-label': t('ui.language'), onchange: async () => {
+  const tongues = h('select.select.small', { 'aria-label': t('ui.language'), onchange: () => {
     localStorage.setItem('nacre.language', tongues.value);
-    await useLanguage(tongues.value);
+    useLanguage(tongues.value);
     buildFrame();
     document.querySelector('.preferences select:last-child').focus();
   } }, Object.entries(languages).map(([tag, name]) => h('option', { value: tag, selected: tag === language, lang: tag }, name)));
@@ -94,7 +106,7 @@ function buildFrame() {
   main = h('main.main', { id: 'main', tabindex: '-1' });
   banner = h('div.page', { hidden: true });
   const skip = button(t('ui.skip'), () => main.querySelector('h1')?.focus(), { kind: 'skip' });
-  const side = h('div.sidebar', h('div.brand', h('img', { src: 'icon.svg', alt: '', width: 32, height: 32 }), h('span', 'Nacre')),
+  const side = h('div.sidebar', brand,
     h('nav.nav', { 'aria-label': t('nav.label') }, links),
     h('div.sidebar-end', preferences()));
   fill(app, skip, side, h('div', banner, main));
@@ -109,23 +121,29 @@ function buildFrame() {
     setText(count, running);
     count.setAttribute('aria-label', t('nav.running', { n: running }));
   });
-  route(false).catch(showFailure);
+  tryRoute(false);
 }
 
-function showLost() {
+// why: 'server' if what answers is another server, else 'session'.
+function showLost(why) {
+  isLost = true;
   current.stop?.();
+  current = {};
+  buildFrame.stop?.();
   document.querySelectorAll('dialog[open]').forEach((open) => open.close());
   app.removeAttribute('aria-busy');
-  document.title = `${t('lost.title')} – Nacre`;
-  const heading = h('h1', { tabindex: '-1' }, t('lost.title'));
-  fill(app, h('div.sidebar', h('div.brand', h('img', { src: 'icon.svg', alt: '', width: 32, height: 32 }), h('span', 'Nacre'))),
-    h('main.main', h('div.page', h('div.card.stack', heading, h('p', t('lost.text')), h('p', t('lost.next')),
+  const text = (part) => t(why === 'server' ? `lost.server.${part}` : `lost.${part}`);
+  document.title = `${text('title')} – Nacre`;
+  const heading = h('h1', { tabindex: '-1' }, text('title'));
+  fill(app, h('div.sidebar', brand),
+    h('main.main', h('div.page', h('div.card.stack', heading, h('p', text('text')), h('p', text('next')),
       h('div.command', h('pre', 'nacre web')), h('p.muted.small', t('lost.why'))))));
   heading.focus();
 }
 
-connection.addEventListener('lost', () => {
-  if (main) showLost();
+connection.addEventListener('lost', (event) => {
+  lostReason = event.detail;
+  if (main) showLost(lostReason);
 });
 connection.addEventListener('away', () => {
   if (!banner) return;
@@ -142,17 +160,21 @@ function showFailure(failure) {
 
 async function run() {
   useTheme(localStorage.getItem('nacre.theme') ?? 'auto');
-  const [hasSession] = await Promise.all([begin(), useLanguage(preferredLanguage())]);
-  if (!hasSession) {
+  useLanguage(preferredLanguage());
+  if (!await begin()) {
     document.body.append(...makeLiveRegions());
-    showLost();
+    showLost(lostReason);
     return;
   }
   if (!location.hash) history.replaceState(null, '', '#/volumes');
   buildFrame();
   watchEnds();
-  window.addEventListener('hashchange', () => route().catch(showFailure));
-  setInterval(() => post('/api/alive').catch(() => {}), 60000);
+  window.addEventListener('hashchange', () => {
+    if (!isLost) tryRoute();
+  });
+  setInterval(() => {
+    if (!isLost) post('/api/alive').catch(() => {});
+  }, 60000);
 }
 
 run().catch(showFailure);

@@ -9,9 +9,11 @@ export default {
   'nav.activity': 'Aufträge', 'nav.running': '{n} laufen',
   'format.days': '{n} Tage', 'format.days.one': '{n} Tag',
   'error.next': 'Was hilft:', 'error.away': 'Nacre antwortet nicht.',
-  'error.away.next': 'Sehen Sie nach, ob „nacre web“ in seinem Terminal noch läuft. Die Seite macht von selbst weiter, sobald es antwortet.',
+  'error.away.next': 'Sehen Sie nach, ob „nacre web“ in seinem Terminal noch läuft. Die Seite macht von selbst weiter, sobald es antwortet. Ist es beendet, schließen Sie diesen Tab.',
   'lost.title': 'Diese Seite hat keine Sitzung', 'lost.text': 'Nacre öffnet diese Seite mit einer Adresse, die einmal gilt. Sie wurde schon benutzt, oder Nacre ist beendet.',
   'lost.next': 'Starten Sie es neu; eine neue Seite öffnet sich:',
+  'lost.server.title': 'Diese Sitzung ist verloren', 'lost.server.text': 'Unter der Adresse dieser Seite antwortet ein anderes Programm. Es kann nicht beweisen, dass es das Nacre ist, das die Seite geöffnet hat. Deshalb sendet die Seite nichts mehr.',
+  'lost.server.next': 'Schließen Sie diesen Tab, laden Sie ihn nicht neu, und führen Sie diesen Befehl aus; eine neue Seite öffnet sich:',
   'lost.why': 'Eingehängte Volumes bleiben eingehängt, und ihre Schlüsselwechsel und Prüfläufe gehen weiter.',
 
   'field.needed': 'Dieses Feld wird gebraucht.', 'field.repeat': 'Noch einmal', 'field.differs': 'Die beiden sind verschieden.', 'field.show_passphrase': 'Passphrase zeigen',

@@ -9,9 +9,11 @@ export default {
   'nav.activity': 'Activity', 'nav.running': '{n} running',
   'format.days': '{n} days', 'format.days.one': '{n} day',
   'error.next': 'What to do:', 'error.away': 'Nacre does not answer.',
-  'error.away.next': 'Look whether “nacre web” still runs in its terminal. The page continues by itself when it answers again.',
+  'error.away.next': 'Look whether “nacre web” still runs in its terminal. The page continues by itself when it answers again. If it has ended, close this tab.',
   'lost.title': 'This page has no session', 'lost.text': 'Nacre opens this page with a one-time address. That address was used already, or Nacre has ended.',
   'lost.next': 'Start it again; a new page opens:',
+  'lost.server.title': 'This session is lost', 'lost.server.text': 'Another program answers at the address of this page. It cannot prove that it is the Nacre that opened the page, so the page sends nothing more.',
+  'lost.server.next': 'Close this tab, do not reload it, and run this command; a new page opens:',
   'lost.why': 'Volumes that are mounted stay mounted, and their rotations and scrubs continue.',
 
   'field.needed': 'This field is needed.', 'field.repeat': 'Repeat it', 'field.differs': 'The two differ.', 'field.show_passphrase': 'Show the passphrase',
