@@ -116,17 +116,25 @@ class Walk {
   Result<engine::RecordHeader> check_record(std::uint64_t offset) {
     NACRE_ASSIGN(const auto header,
                  engine::parse_record_header(window_.view(offset, record_size_bytes_max)));
-    const ByteView record = window_.view(offset, header.stored_size);
-    NACRE_TRY(engine::verify_record_crc(record));
+    NACRE_TRY(engine::verify_record_crc(window_.view(offset, header.stored_size)));
     NACRE_TRY(check_reach(offset, header.stored_size));
-    NACRE_TRY(visitor_.judge(header, record));
+    NACRE_TRY(visitor_.judge(header, window_.view(offset, header.stored_size)));
     return header;
   }
-  Result<> check_reach(std::uint64_t offset, std::uint64_t size) const {
-    const auto anchor = std::lower_bound(bounds_.anchors.begin(), bounds_.anchors.end(), offset);
-    if (anchor == bounds_.anchors.end() || *anchor == offset || *anchor >= offset + size) return {};
-    return fail(ErrorCode::corrupt,
-                fmt::format("what stands here reaches over the record at offset {}", *anchor));
+  // Fails if the bytes reach over a good record that a row names, and no row names them.
+  Result<> check_reach(std::uint64_t offset, std::uint64_t size) {
+    const auto& anchors = bounds_.anchors;
+    auto anchor = std::lower_bound(anchors.begin(), anchors.end(), offset);
+    if (anchor != anchors.end() && *anchor == offset) return {};
+    for (; anchor != anchors.end() && *anchor < std::min(offset + size, end_); ++anchor) {
+      const auto within = engine::parse_record_header(window_.view(*anchor, record_size_bytes_max));
+      if (!within || within->stored_size > search_budget_) continue;
+      search_budget_ -= within->stored_size;
+      if (!engine::verify_record_crc(window_.view(*anchor, within->stored_size))) continue;
+      return fail(ErrorCode::corrupt,
+                  fmt::format("what stands here reaches over the record at offset {}", *anchor));
+    }
+    return {};
   }
 
   // The first offset past this one at which a good record begins, or at which rows say that a

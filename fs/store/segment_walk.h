@@ -44,8 +44,8 @@ struct SegmentBounds {
   // walk_segment() returns where they begin.
   std::optional<std::uint64_t> committed_size;
   // The offsets at which rows say that records begin, in ascending order. A walk that found damage
-  // can go on there. Bytes that reach over such an offset, and begin where no row says so, are no
-  // record.
+  // can go on there. Bytes that reach over a good record at such an offset, and begin where no row
+  // says so, are no record.
   std::span<const std::uint64_t> anchors;
   std::uint64_t begin = metadata::segment_header_size_bytes;  // the offset of a record
 };

@@ -139,8 +139,7 @@ TEST_F(CheckerRecords, a_row_that_points_into_a_record_is_found) {
     row.base->location.stored_size -= 1;
   });
   const auto report = check({.deep = true});
-  // Rows say where records begin, so what lies there is judged, and not what reaches over it.
-  expect_finding(report, Verdict::rot, "no record magic");
+  expect_finding(report, Verdict::tampered, "no record begins where a row names one");
 }
 
 TEST_F(CheckerRecords, zeroed_records_are_damage_wherever_they_lie) {
