@@ -28,8 +28,8 @@ function progressText(job) {
 }
 
 function fileRow(job, file, index) {
-  const sizes = file.stored_bytes && file.plain_bytes !== null
-    ? t('job.sizes', { plain: bytes(file.plain_bytes), stored: bytes(file.stored_bytes) }) : '';
+  const [from, to] = job.kind === 'decrypt' ? [file.stored_bytes, file.plain_bytes] : [file.plain_bytes, file.stored_bytes];
+  const sizes = file.stored_bytes && file.plain_bytes !== null ? t('job.sizes', { plain: bytes(from), stored: bytes(to) }) : '';
   return h('li.stack.tight', h('div.row.nowrap',
     icon(file.state === 'failed' ? 'warning' : 'file'),
     h('div.grow', h('div.wrap-anywhere', file.name),

@@ -147,7 +147,7 @@ export async function showRecoveryKey(id, volume = '') {
     await dialog({ title: t('recovery.title'), body: errorNote(error), actions: [{ label: t('ui.close') }] });
     return;
   }
-  await dialog({ title: t('recovery.title'), wide: true, body: [h('p', t('recovery.text')),
+  await dialog({ title: t('recovery.title'), wide: true, stays: true, body: [h('p', t('recovery.text')),
     h('div.recovery', { 'data-recovery': true, tabindex: '0' }, text),
     h('p.muted.small', volume ? t('recovery.for', { volume: shown(volume) }) : null),
     note('warn', t('recovery.once'))],

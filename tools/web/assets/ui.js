@@ -111,7 +111,8 @@ export function pageHead(title, text, ...actions) {
 // A dialog in the browser's own top layer, which keeps the focus inside and gives it back.
 // actions: [{label, kind, run}]; run may return a promise, and false keeps the dialog open.
 // Resolves with the value of the action that closed it, or null.
-export function dialog({ title, body, actions = [], wide = false, onopen, form = false }) {
+// stays: only its actions close it, not Escape.
+export function dialog({ title, body, actions = [], wide = false, onopen, form = false, stays = false }) {
   return new Promise((resolve) => {
     const heading = freshId('dialog');
     const fault = h('div');
@@ -147,7 +148,12 @@ export function dialog({ title, body, actions = [], wide = false, onopen, form =
       content.append(h('button.visually-hidden', { type: 'submit', tabindex: '-1', 'aria-hidden': 'true' }));
     }
     node.append(h('div.dialog-head', h('h2', { id: heading }, title),
-      iconButton(t('ui.close'), 'close', () => close(null))), content);
+      stays ? null : iconButton(t('ui.close'), 'close', () => close(null))), content);
+    if (stays) {
+      // A second Escape would close it even though the first 'cancel' was refused.
+      node.addEventListener('keydown', (event) => event.key === 'Escape' && event.preventDefault());
+      node.addEventListener('cancel', (event) => event.preventDefault());
+    }
     if (buttons.length) node.append(h('div.dialog-foot', buttons));
     node.addEventListener('close', () => {
       node.remove();
