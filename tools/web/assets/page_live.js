@@ -72,6 +72,7 @@ class LiveView {
       this.latencyKey = '';
       this.drawLatest(this.latest);
     }, { kind: 'quiet.small' });
+    this.more.hidden = true; // until the first answer says how many operations there are
     this.space = h('div.stack.tight');
     this.engine = h('div');
     this.messages = h('div');
