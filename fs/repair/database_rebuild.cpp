@@ -75,7 +75,7 @@ class Rebuild {
                               directory_->description()));
     }
     if (report_.lost_range_count != 0) NACRE_TRY(fill());
-    if (report_.may_have_lost_groups) NACRE_TRY(raise_numbers({}));
+    if (report_.lost_range_count == 0 && report_.may_have_lost_groups) NACRE_TRY(raise_numbers({}));
     NACRE_TRY(extend_files());
     NACRE_TRY(raise_committed_sizes());
     NACRE_TRY(note_keyring());

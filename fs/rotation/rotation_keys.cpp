@@ -21,8 +21,8 @@ Result<Rotation::BeforeRotation> Rotation::settle_before(const RotationOptions& 
   NACRE_ASSIGN(LoadedSuperblock loaded, load_superblock());
   if (known_superblock_ && *known_superblock_ != loaded.digest) {
     return fail(ErrorCode::tampered,
-                "the superblock is not the one with which the volume was opened: it was written by "
-                "someone else who has the volume key; restore the right one from a backup");
+                "the superblock is not the one with which the volume was opened: another "
+                "holder of the volume key wrote it; restore the right one from a backup");
   }
   metadata::Superblock& superblock = loaded.superblock;
   BeforeRotation before{.superblock = loaded.digest,

@@ -64,9 +64,9 @@
 //         "kind": 3                             3 … 65535
 //       }
 //
-// Why each passphrase's recipient has a MAC (in format 2 a seal) of its own: an attacker who has
-// seen a public key can wrap a volume key of their own for it, and make a whole keyring around it.
-// What shows a holder that the volume is their own:
+// The recipient of each passphrase has its own MAC (in format 2 a seal), for this reason: an
+// attacker who has seen a public key can wrap another volume key for it, and make a whole keyring
+// around that key. This shows the holder of a secret that a volume is genuine:
 //
 //   the secret                        | what shows it
 //   a passphrase with its MAC or seal | the MAC or seal, which only the passphrase can make
