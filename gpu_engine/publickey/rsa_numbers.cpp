@@ -156,4 +156,21 @@ Result<> RsaNumbers::write_r_squared(RsaNumber modulus, std::span<std::uint32_t>
   return {};
 }
 
+Result<bool> RsaNumbers::confirms_public(ByteView number, ByteView raised) const {
+  const auto of_bytes = [](ByteView bytes) {
+    return Number(BN_bin2bn(bytes.data(), static_cast<int>(bytes.size()), nullptr));
+  };
+  const Number base = of_bytes(number);
+  const Number result = of_bytes(raised);
+  const Number exponent(BN_new());
+  const Number power(BN_new());
+  const NumberOwner<BN_CTX> context(BN_CTX_new());
+  if (base == nullptr || result == nullptr || exponent == nullptr || power == nullptr ||
+      context == nullptr || BN_set_word(exponent.get(), state_->public_exponent) != 1 ||
+      BN_mod_exp(power.get(), base.get(), exponent.get(), state_->of(RsaNumber::modulus),
+                 context.get()) != 1)
+    return no_memory_for_numbers();
+  return BN_cmp(power.get(), result.get()) == 0;
+}
+
 }  // namespace nacre::engine

@@ -35,6 +35,9 @@ class RsaNumbers {
   Result<> write(RsaNumber number, std::span<std::uint32_t> limbs) const;
   // R^2 modulo the number, for R = 2^32 to the count of limbs.
   Result<> write_r_squared(RsaNumber modulus, std::span<std::uint32_t> limbs) const;
+  // Whether OpenSSL's arithmetic, too, raises number to the public exponent and gets raised. Both
+  // are big-endian. Errors: out_of_memory.
+  Result<bool> confirms_public(ByteView number, ByteView raised) const;
 
  private:
   struct State;

@@ -59,6 +59,24 @@ TEST(RsaNumbers, of_public_keys_are_the_modulus_alone) {
   EXPECT_EQ(error_of(numbers.write(RsaNumber::p, limbs)), ErrorCode::invalid_argument);
 }
 
+// Against the public operation of RsaPublicKey, which goes through OpenSSL's EVP interface.
+TEST(RsaNumbers, confirm_a_public_operation_and_nothing_else) {
+  const RsaPublicKey key = numbers_test_key().public_key();
+  const RsaNumbers numbers = RsaNumbers::from_der(KeyKind::rsa_public, key.to_der()).value();
+  Bytes number(256, Byte{0x5a});
+  number[0] = 0;
+  Bytes raised = key.apply(number).value();
+  EXPECT_TRUE(numbers.confirms_public(number, raised).value());
+  EXPECT_TRUE(test_numbers().confirms_public(number, raised).value());
+  for (const std::size_t place : {0u, 100u, 255u}) {
+    raised[place] ^= 1;
+    EXPECT_FALSE(numbers.confirms_public(number, raised).value()) << place;
+    raised[place] ^= 1;
+  }
+  number[255] ^= 1;
+  EXPECT_FALSE(numbers.confirms_public(number, raised).value());
+}
+
 TEST(RsaNumbers, refuse_what_is_no_key_or_none_whose_numbers_fit) {
   const SecretBytes der = numbers_test_key().to_der().value();
   EXPECT_EQ(error_of(RsaNumbers::from_der(KeyKind::rsa_public, der.view())),

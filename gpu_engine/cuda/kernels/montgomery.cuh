@@ -20,9 +20,11 @@
 //
 // A chain of carries is a call without "c" in front (it begins with no carry), calls that take and
 // give the carry, and one that ends it. Nothing else may come between them that has a chain of its
-// own. A product and its two sums are one instruction where low and high word of the accumulator
-// lie in a pair of registers. On the host the same calls keep the carry in a variable of the
-// thread, so that whatever is built from them can be tested there.
+// own, and no branch: PTX keeps a carry in straight code only. So the loops over limbs must be
+// unrolled, which nvcc does not do with --Ofast-compile. A product and its two sums are one
+// instruction where low and high word of the accumulator lie in a pair of registers. On the host
+// the same calls keep the carry in a variable of the thread, so that whatever is built from them
+// can be tested there.
 //
 // Memory, branches and time depend on sizes alone, never on numbers.
 #pragma once
