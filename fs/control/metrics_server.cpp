@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fs/control/metrics_server.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <microhttpd.h>
 #include <unistd.h>
 
 #include <exception>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -20,8 +22,8 @@ constexpr unsigned silence_seconds_max = 10;
 constexpr std::size_t connection_memory_bytes = 16u << 10;
 constexpr const char* content_type = "text/plain; version=0.0.4; charset=utf-8";
 
-// Accepts "localhost", "127.0.0.1" and "[::1]", with or without a port, and HTTP/1.0 requests,
-// which have no Host.
+// Accepts "localhost", any address 127.x.y.z and "[::1]", with or without a port, and HTTP/1.0
+// requests, which have no Host. A name that only begins with "127." may lead anywhere.
 bool is_local_host(const char* host) {
   if (host == nullptr) return true;
   std::string_view name(host);
@@ -30,7 +32,10 @@ bool is_local_host(const char* host) {
   if (colon != std::string_view::npos && (bracket == std::string_view::npos || colon > bracket)) {
     name = name.substr(0, colon);
   }
-  return name == "localhost" || name.starts_with("127.") || name == "[::1]";
+  in_addr address{};
+  const bool is_address = inet_pton(AF_INET, std::string(name).c_str(), &address) == 1;
+  return name == "localhost" || name == "[::1]" ||
+         (is_address && ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET);
 }
 
 MHD_Result answer(MHD_Connection* connection, unsigned status, std::string body, const char* type) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers GET /metrics over HTTP/1.1 with GNU libmicrohttpd, on a thread of its own, for at most 16
 // connections, each of which is closed after 10 seconds of silence. On a port it answers only
-// requests whose Host is a name of the loopback interface, so that no web page can make a browser
-// on this machine fetch the metrics (DNS rebinding).
+// requests whose Host is localhost, an address 127.x.y.z or [::1], or is absent (HTTP/1.0). So no
+// web page can make a browser on this machine fetch the metrics (DNS rebinding).
 #pragma once
 
 #include <functional>

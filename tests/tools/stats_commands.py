@@ -200,7 +200,10 @@ def check_metrics(volume, connection, dashboard):
     check(fetch(connection(), "/")[0].status == 404, "/ is there")
     check(fetch(connection(), "/metrics/../x")[0].status == 404, "/x is there")
     check(fetch(connection(), method="POST")[0].status == 405, "POST is taken")
-    check(fetch(connection(), Host="attacker.example")[0].status == 403, "any host is taken")
+    for host in ("attacker.example", "127.attacker.example", "127.0.0.1.attacker.example:80", "128.0.0.1"):
+        check(fetch(connection(), Host=host)[0].status == 403, f"{host} is taken for this machine")
+    for host in ("localhost:9", "127.0.0.1", "127.1.2.3:9", "[::1]:9"):
+        check(fetch(connection(), Host=host)[0].status == 200, f"{host} is refused")
     head, nothing = fetch(connection(), method="HEAD")
     check(head.status == 200 and nothing == "", "HEAD")
 
