@@ -32,7 +32,9 @@ tl::unexpected<Error> refuse(ErrorCode code, metadata::BackingDirectory& target,
 }
 
 Result<BackupMark> parse_mark(ByteView text) {
-  const auto bad = [] { return fail(ErrorCode::corrupt, "it does not say what a backup says"); };
+  const auto bad = [] {
+    return fail(ErrorCode::corrupt, "it is not a file as nacre backup writes it");
+  };
   const auto object = json::parse(text.begin(), text.end(), nullptr, false);
   if (!object.is_object()) return bad();
   const auto text_of = [&](const char* name) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The content of one regular file: dirty bytes in memory over the records of the chunk map.
 //
-// size() is the size that callers see. durable_size() is the size that the file's inode row may
-// have: that of the state in the chunk map, which a flush moves forward. Only dirty bytes lie
-// between the two. Locks are taken in this order: flush_mutex_ (one flush or resize at a time), the
-// operation lock, mutex_.
+// size() is the size that callers see. durable_size() is the size up to which the chunk
+// map has rows, and the largest that the inode row may name; a flush raises it. Only dirty bytes
+// lie between the two. Locks are taken in this order: flush_mutex_ (one flush or resize at a time),
+// the operation lock, mutex_.
 #pragma once
 
 #include <atomic>
@@ -50,8 +50,8 @@ class FileData : public std::enable_shared_from_this<FileData> {
   // Sets the codec of chunks that are flushed from now on, by the flags of the inode.
   void set_codec(std::uint32_t inode_flags) { inode_flags_ = inode_flags; }
   std::optional<metadata::InodeCodec> codec() const { return metadata::inode_codec(inode_flags_); }
-  // Whether the next chunks are stored in parts, because the last one hardly got smaller as one
-  // record.
+  // Whether the next chunks are stored in parts, because compressing the last chunk as a whole
+  // hardly helped.
   bool prefers_parts() const { return prefers_parts_.load(std::memory_order_relaxed); }
   void set_prefers_parts(bool prefers) { prefers_parts_ = prefers; }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The scrub of a volume that is not mounted: verifies every CRC of its segments and of db/ in large
-// payloads of the engine. It needs no key, so it can run on a server that only stores the volume.
-// It finds damage by the medium, not changes by an attacker.
+// payloads of the engine. scrub_segments() and scrub_database() need no key, so they can run on a
+// server that only stores the volume; scrub_known_segments() needs the opened database. All find
+// damage by the medium, not changes by an attacker.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,7 @@ struct ScrubOptions {
   std::function<Result<>(std::uint64_t bytes)> passed = {};
 };
 
-// Verifies all segment files. volume_id is empty if no superblock can be read. Without keys the
+// Verifies all segment files. volume_id is nullopt if no superblock can be read. Without keys the
 // committed size of a segment is not known, so a tail that does not verify is a note ("unverified
 // tail") and no damage.
 Result<> scrub_segments(metadata::BackingDirectory& directory, engine::Engine& engine,
@@ -49,10 +50,11 @@ Result<> scrub_known_segments(metadata::BackingDirectory& directory, engine::Eng
                               ScrubCounts& counts, FindingList& findings,
                               const ScrubOptions& options);
 
-// Verifies all files of db/. needed is the result of Database::needed_files(), or empty if there is
-// no key or the database does not open. Damage in a file that the database does not need is a note,
-// because an unclean stop leaves such files. A file that cannot be read is always an error. If
-// needed is empty, LOG, OPTIONS and *.dbtmp count as not needed by their names.
+// Verifies all files of db/. needed is the result of Database::needed_files(), or nullopt if there
+// is no key or the database does not open. Damage in a file that the database does not need is a
+// note, because an unclean stop leaves such files. A file that cannot be read is always an error.
+// If needed is nullopt, LOG*, OPTIONS-*, *.dbtmp and *.log.new* count as not needed by their names,
+// and an error in a table or manifest says that a check with the key settles it.
 Result<> scrub_database(metadata::BackingDirectory& directory,
                         const std::optional<std::set<std::string>>& needed, ScrubCounts& counts,
                         FindingList& findings, const ScrubOptions& options);

@@ -127,8 +127,9 @@ void StructureCheck::check_lost_row(FileState& file, std::uint64_t index, std::u
   const std::uint64_t size = file.inode == nullptr ? 0 : file.inode->size;
   const std::uint64_t whole_count = size / context_.chunk_size_bytes;
   if (file.inode != nullptr && (index > whole_count || count > whole_count - index)) {
-    wrong(fmt::format("the {} chunks of inode {} that are lost from {} on reach past its end",
-                      count, file.number.value, index),
+    wrong(fmt::format("inode {}: a row says that the {} chunks from {} on are lost, which is past "
+                      "the end of the file",
+                      file.number.value, count, index),
           file.number);
     return;
   }

@@ -24,8 +24,9 @@ namespace nacre::fs {
 class SegmentScrubVisitor {
  public:
   virtual ~SegmentScrubVisitor() = default;
-  // All bytes up to end have been checked. size and record_count are those of the good records
-  // since the last call. Calls come in order. An error ends the scrub there and becomes its result.
+  // All bytes up to end have been checked. size: bytes passed since the last call, damaged ones
+  // included; record_count: the good records among them. Calls come in order, on run()'s thread. An
+  // error ends the scrub there and becomes its result.
   virtual Result<> verified(std::uint64_t end, std::uint64_t size, std::uint64_t record_count) = 0;
   // [offset, offset + size) holds no good record. Called before the verified() that covers the
   // range.

@@ -23,10 +23,10 @@ struct MountStats {
 
 MountStats gather_stats(ControlHandler& handler);
 
-// The object "stats" of the control socket's reply; docs/COMMANDS.md, "Statistics", has its fields.
+// The object "stats" of the control socket's reply; nacre-stats(1) has its fields.
 nlohmann::json to_json(const MountStats& stats, bool with_histograms = false);
 
-// Prometheus' text format, version 0.0.4; docs/COMMANDS.md, "Metrics".
+// Prometheus' text format, version 0.0.4. Each line of HELP in it says what a metric counts.
 std::string to_prometheus(const MountStats& stats, const MountDescription& description);
 
 }  // namespace nacre::fs

@@ -4,7 +4,7 @@
 //   rotate         begins a rotation: {"cipher": NAME, "codec": NAME, "level": N, "rate": BYTES/S,
 //                  "format": 2, "seals_size_bytes": N}, all of them optional; the reply has the new
 //                  fingerprint, and the "format" of what is sealed from now on.
-//                  seals_size_bytes bytes of encode_seals() follow the line
+//                  The line is followed by seals_size_bytes bytes, which encode_seals() made
 //   rotation       asks for the progress
 //   rotation_pause, rotation_resume   the latter takes an optional new "rate"
 //   rotation_verify                   reads the whole volume and verifies it
@@ -32,8 +32,9 @@ Result<RotationOptions> parse_rotation_options(const nlohmann::json& message);
 // The number of bytes of seals that follow the request. Error: invalid_argument if seals cannot
 // have this size.
 Result<std::size_t> seals_size_bytes(const nlohmann::json& message);
-// A seal is encoded as fingerprint [32], check [32], key [32]. There are at most
-// passphrase_count_max. Seals of recipients of format 1 are left out.
+// Seals with which passphrases get the new key (metadata/keys/keyring.h, RecipientSeal). Each is
+// encoded as fingerprint [32], check [32], key [32]. There are at most passphrase_count_max. Those
+// of recipients of format 1 are left out.
 SecretBytes encode_seals(std::span<const metadata::RecipientSeal> seals);
 std::vector<metadata::RecipientSeal> decode_seals(ByteView bytes);
 

@@ -10,10 +10,10 @@
 
 namespace nacre::fs {
 
-// Bytes and counts are numbers, and their names end in _bytes or _count.
+// Names end in the unit of their numbers: _bytes, _count, _ns. nacre-stats(1) has the others.
 nlohmann::json to_json(const VolumeStats& stats);
 nlohmann::json to_json(const CompactionReport& report);
-// with_histograms adds "buckets": pairs of a bucket of log_histogram.h and its count.
+// with_histograms adds "buckets": pairs of the index of a bucket (log_histogram.h) and its count.
 nlohmann::json to_json(const RequestStats& stats, bool with_histograms = false);
 // Times are in the form of RFC 3339, or empty.
 nlohmann::json to_json(const metadata::ScrubRow& row);

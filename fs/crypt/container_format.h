@@ -7,7 +7,7 @@
 //   +--------+---+------------+---+--------------+-------+--------------+---------+---+-----+
 //
 // Chunks and end are records (gpu_engine/record/record.h), without gaps. Every chunk but the last
-// has 2^(chunk bits) plain bytes; the last has at least one, so an empty file has none.
+// has 2^(chunk bits) plain bytes; the last chunk is not empty, so an empty file has no chunks.
 //
 // A container's keys are derived from a salt that was drawn for it alone. The counter and identity
 // of a record tell its place in the container, and the end record tells how many records there are.
@@ -60,8 +60,8 @@ engine::RecordIdentity encode(const ContainerRecordName& name);
 // Error: corrupt if a holder of the key sealed the record, but not as a record of a container.
 Result<ContainerRecordName> decode_container_record_name(const engine::RecordIdentity& identity);
 
-// The session and the counter of the record with this index. A session's key seals a limited
-// amount, which matters for suites with 64-bit blocks.
+// The session and the counter of the record with this index. A long container is cut into sessions,
+// each with a salt of its own, because one key may seal only a limited amount (docs/FORMAT.md).
 struct ContainerPlace {
   std::uint64_t session = 0;
   std::uint32_t counter = 0;
@@ -76,7 +76,7 @@ struct ContainerTime {
   std::uint32_t nanoseconds = 0;
   bool operator==(const ContainerTime&) const = default;
 };
-// Attributes of the encrypted file. A stream has none.
+// Attributes of the encrypted file. Data from a pipe has none.
 struct ContainerAttributes {
   std::string name;                   // without folders, at most 255 bytes; may be empty
   std::optional<std::uint16_t> mode;  // permission bits: at most 0777

@@ -31,7 +31,7 @@ enum class AclTag : std::uint16_t {
 struct AclEntry {
   AclTag tag;
   std::uint16_t permissions = 0;  // rwx
-  std::uint32_t id = 0xffffffff;  // of user and group
+  std::uint32_t id = 0xffffffff;  // for the tags user and group alone
   bool operator==(const AclEntry&) const = default;
 };
 
@@ -43,6 +43,8 @@ using Acl = std::vector<AclEntry>;
 Result<Acl> decode_acl(std::string_view xattr);
 std::string encode_acl(const Acl& acl);
 
+// acl and directory_default must not be empty in the functions below.
+//
 // The permission bits of a file with this access ACL. The mask counts as the group's bits.
 std::uint32_t mode_bits_of(const Acl& acl);
 // Whether the mode says all that the ACL says.
@@ -50,7 +52,7 @@ bool is_equivalent_to_mode(const Acl& acl);
 // Changes an access ACL as chmod does.
 void apply_mode(Acl& acl, std::uint32_t mode);
 
-// The access ACL of a new file, made from its directory's default ACL (empty if the mode says all),
+// The access ACL of a new file (empty if the mode says all), made from its directory's default ACL,
 // and the permission bits of mode that are left.
 struct InheritedAcl {
   Acl access;

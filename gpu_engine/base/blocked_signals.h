@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signals belong to the program's own threads. Threads that are started while this object lives
-// inherit a mask that blocks all signals.
+// Signals belong to the program's own threads. While an object of this class lives, all signals are
+// blocked in the thread that made it, and threads that it starts inherit that mask. The same thread
+// destroys the object, which brings back the mask from before.
 #pragma once
 
 #include <csignal>

@@ -129,8 +129,8 @@ Result<SecretBytes> unwrap_elsewhere(EVP_PKEY* key, ByteView wrapped, std::strin
       context == nullptr ? std::nullopt : run(context.get(), wrapped, wrapped.size());
   if (!encoded) {
     return fail(ErrorCode::wrong_key,
-                "the key's token refuses to decrypt with it, neither by OAEP with SHA-256 nor by "
-                "the bare RSA operation: " +
+                "the token cannot decrypt with this key, either by OAEP with SHA-256 or by the "
+                "bare RSA operation: " +
                     take_openssl_reason());
   }
   return decode_oaep(encoded->view(), label);

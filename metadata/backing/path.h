@@ -18,10 +18,10 @@ struct PathParts {
 // of more than 255 bytes.
 Result<PathParts> split_path(std::string_view path);
 
-// Checks the name of a folder to list. It may be empty.
+// Checks the name of a folder to list. It may be empty. Error: invalid_argument.
 Result<void> check_folder(std::string_view folder);
 
-// Checks the name of a folder to make, which has no '/'.
+// Checks the name of a folder to make. Error: invalid_argument, also for a name with '/'.
 Result<void> check_top_folder(std::string_view path);
 
 // Error: invalid_argument unless both paths are valid for split_path() and in the same folder.

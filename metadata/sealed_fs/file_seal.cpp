@@ -75,7 +75,7 @@ Result<FileSeal> FileSeal::open(const KeyTree& keys, std::string_view path, Byte
   if (header->format != *format) {
     return fail_in_file(
         ErrorCode::tampered, path,
-        fmt::format("its header says format {}, but its keys are of format {}",
+        fmt::format("its header says format {}, but the keys of its epoch are of format {}",
                     static_cast<unsigned>(header->format), static_cast<unsigned>(*format)));
   }
   NACRE_TRY(check_epoch(keys, path, header->epoch));

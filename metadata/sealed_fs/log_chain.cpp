@@ -142,8 +142,8 @@ Result<void> LogChain::check_arriving(const ArrivingLog& arriving) const {
     return {};
   }
   // The backup's earlier state still counts, and its manifest must have as many frames as its own
-  // log says. With any other number, the manifest is the new one and was cut: its rows would be
-  // there in part.
+  // log says. Any other number means the new manifest, cut short: its rows would be there in
+  // part.
   if (arriving.format != EpochFormat::one && !names_salt_of(arriving.witness, manifest_)) return {};
   const LogWitness& newest = members_.front().witness;
   if (newest.manifest == manifest_.number && newest.manifest_frames == manifest_.frames) return {};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds where a new block pays, because the next symbols differ from those before.
+// Chooses where a new block begins: where the next symbols differ so much from those before that a
+// block with codes of its own saves bits.
 #pragma once
 
 #include <array>

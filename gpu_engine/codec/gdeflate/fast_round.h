@@ -27,8 +27,8 @@ struct Round {
 };
 
 // Reads a round from the lanes and from the words at next, of which there is one for every lane.
-// begun: the matches of the round before. Returns the flags of all symbols together. If an unusual
-// flag is among them, no other result is valid.
+// begun: the matches of the round before. If the result has a bit of unusual_flags, the
+// round holds something unusual, and no other result is valid.
 inline constexpr TableEntry unusual_flags = entry_is_unusable | entry_is_end;
 using ReadRound = TableEntry (*)(const BlockTables& tables, const LaneBits& from,
                                  std::uint32_t begun, const Byte*& next, LaneBits& to,

@@ -21,9 +21,11 @@ struct Match {
   std::uint32_t distance = 0;
 };
 
+// Finds matches in one run of plain bytes, which outlive the search and are 1 to 65,536. Not
+// thread-safe.
 class MatchFinder {
  public:
-  // Positions from here on to the end of the plain bytes are not hashed.
+  // The bytes that are hashed. A position with fewer bytes left is not hashed.
   static constexpr std::size_t hashed_bytes = 4;
 
   void begin(ByteView plain) {
@@ -33,9 +35,10 @@ class MatchFinder {
     if (plain.size() > hashed_bytes) insert(0);
   }
 
-  // The longest match at a position, if it is longer than size_min; the nearest of that size. Looks
-  // at no more than depth candidates, and stops when a match has nice_size bytes. The position must
-  // be the next one (after 0) that is not yet inserted; it is inserted then.
+  // Returns the longest match at a position, if it is longer than size_min, else one of size 0. Of
+  // several of that size it is the nearest. Looks at no more than depth candidates, and stops when
+  // a match has nice_size bytes. The position must be the next one (after 0) that is not yet
+  // inserted; it is inserted then.
   Match find_longest(std::size_t at, std::size_t size_min, unsigned depth, std::size_t nice_size) {
     Search search(*this, at);
     Match best;
@@ -51,8 +54,10 @@ class MatchFinder {
     return best;
   }
 
-  // All matches at a position that are longer than the nearer ones, shortest first; at most as many
-  // as matches has room for. Otherwise as above.
+  // Puts into matches, which is not empty, all matches at a position that are longer than the
+  // nearer
+  // ones, shortest first, until it is full, and returns their count. depth, nice_size and the
+  // position are as in find_longest().
   std::size_t find_all(std::size_t at, unsigned depth, std::size_t nice_size,
                        std::span<Match> matches) {
     Search search(*this, at);

@@ -142,7 +142,8 @@ __global__ __launch_bounds__(threads_per_block,
   }
 }
 
-// In place, a tile's last block may be overwritten before the next tile reads it.
+// Saves the ciphertext block before each tile: if a message is decrypted in place, another thread
+// may overwrite that block before the tile needs it.
 __global__ void save_previous_blocks(const CryptTask* tasks, TilePlan plan, uint4* previous) {
   const std::uint32_t unit_count = plan.first_units[plan.message_count];
   const std::uint32_t tile_count = (unit_count + crypt_units_per_tile - 1) / crypt_units_per_tile;

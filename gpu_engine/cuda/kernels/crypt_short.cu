@@ -2,7 +2,7 @@
 // CTR over messages of at most 16 blocks, which need no tile plan.
 //
 // Apart from its rounds such a message costs its start: the task, 44 to 60 words of round keys, and
-// what counters share of the first two rounds. Two lanes have a message, so that the start is paid
+// what counters share of the first two rounds. Two lanes share a message, so that the start is paid
 // once for eight blocks. For memory four neighbouring lanes would be better (two lanes touch twice
 // as many cache lines at a time). So the pairs of two neighbouring messages, a and b, compute two
 // blocks a lane, exchange one of them, and then have four blocks of a and four of b in a row.

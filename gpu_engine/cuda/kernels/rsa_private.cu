@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private operations. A thread has a half, so a message has two; then a thread a message puts the
-// halves together, and two lanes a message check the result (rsa_public.cu).
+// Private operations. One thread computes one half of the Chinese remainder of a message. Then one
+// thread for each message puts its two halves together, and two lanes check the result
+// (rsa_public.cu).
 #include "gpu_engine/cuda/kernels/rsa.h"
 #include "gpu_engine/cuda/kernels/rsa_power.cuh"
 

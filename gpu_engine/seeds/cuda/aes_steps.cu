@@ -193,7 +193,9 @@ Result<CryptTimes> aes_on_device(AesStep step, bool encrypts, ByteView key, Byte
                                  MutableByteView out, unsigned repetitions) {
   NACRE_TRY(need_device());
   if (key.size() != key_bytes || in.empty() || in.size() % 16 != 0 || out.size() < in.size())
-    return fail(ErrorCode::invalid_argument, "not a key of 32 bytes and whole blocks");
+    return fail(
+        ErrorCode::invalid_argument,
+        "the key must have 32 bytes, and the input whole blocks of 16 that fit into the output");
   std::uint8_t schedule[aes_schedule_bytes_max] = {};
   expand_aes_key(key.data(), key.size(), schedule);
   NACRE_TRY(check(cudaMemcpyToSymbol(constant_schedule, schedule, schedule_bytes),
