@@ -84,7 +84,9 @@ def content_of_padded(content, what):
     pages = -(-padme(needed) // PAGE_SIZE)
     require(pages * PAGE_CONTENT_SIZE == len(content),
             f"{what}: tampered with, its padding is not that of {size} bytes")
-    require(not any(content[size:-8]), f"{what}: tampered with, something is in its padding")
+    last_page = len(content) - PAGE_CONTENT_SIZE
+    require(not any(content[max(size, last_page):-8]),
+            f"{what}: tampered with, something is in its padding")
     return content[:size]
 
 
