@@ -98,7 +98,9 @@ tl::unexpected<Error> not_a_volume(BackingDirectory& directory, DirectoryState s
     case DirectoryState::unfinished:
       return refuse(
           ErrorCode::not_found,
-          "not a volume yet: mkfs.nacre, or a salvage, was interrupted here; run it again");
+          "not a volume yet: mkfs.nacre, or a salvage, was interrupted here; run it again. If it "
+          "was "
+          "a volume once, somebody removed its superblocks: put one back from a backup instead");
     case DirectoryState::damaged:
       return refuse(ErrorCode::missing,
                     "both copies of the superblock are missing; put one back from a backup");
@@ -113,6 +115,21 @@ tl::unexpected<Error> unopened(BackingDirectory& directory, Error error,
                                std::string_view what_next) {
   if (error.code == ErrorCode::tampered) error.message += fmt::format("; {}", what_next);
   return add_context(error, directory.description());
+}
+
+// An interrupted mkfs leaves no segment. So a marker next to segments was put there when
+// superblocks were removed, or a salvage was interrupted, which begins anew by itself.
+Result<void> check_no_segments(BackingDirectory& directory) {
+  const auto names = directory.list(segment_folder);
+  if (!names && names.error().code == ErrorCode::not_found) return {};
+  if (!names) return tl::unexpected(names.error());
+  if (names->empty()) return {};
+  return fail(
+      ErrorCode::not_empty,
+      fmt::format("{}: holds segments, so a volume was here, or a salvage was interrupted; "
+                  "nothing was changed: put a superblock back from a backup, run the salvage "
+                  "again, or remove the segments if they are of no use",
+                  directory.description()));
 }
 
 }  // namespace
@@ -140,6 +157,7 @@ Result<NewVolume> create_volume_files(BackingDirectory& directory,
                                       std::span<const NewRecipient> recipients) {
   NACRE_TRY(check(parameters));
   NACRE_TRY(check_volume_place(directory));
+  NACRE_TRY(check_no_segments(directory));
   NewVolume volume;
   volume.superblock = {.label = parameters.label,
                        .created = rfc3339_now(),

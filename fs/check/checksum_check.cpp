@@ -135,7 +135,7 @@ class KnownSegments {
  private:
   Result<> scrub(SegmentNumber number, const SegmentRow& row) {
     std::string path = segment_path(number);
-    if (const auto found = find_segment(directory_, number, row.salt)) path = *found;
+    if (const auto found = find_segment(directory_, number, row)) path = *found;
     const auto file = directory_.open(path, metadata::OpenMode::read);
     const auto size = file ? (*file)->size() : tl::unexpected(file.error());
     if (!size) {

@@ -131,7 +131,7 @@ class Walker {
  private:
   Result<> walk(SegmentNumber number, const SegmentRow& row, std::span<const NamedRecord> named) {
     NACRE_TRY(visitor_.begin_segment(number, row));
-    const auto path = find_segment(directory_, number, row.salt);
+    const auto path = find_segment(directory_, number, row);
     const auto file =
         path ? directory_.open(*path, metadata::OpenMode::read) : tl::unexpected(path.error());
     if (!file) {

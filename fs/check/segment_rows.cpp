@@ -117,7 +117,7 @@ std::optional<SegmentNumber> StructureCheck::arriving_segment_of(
   const auto number = segment_number_of(name);
   const auto row = number ? rows.find(*number) : rows.end();
   if (row == rows.end()) return std::nullopt;
-  const auto path = find_segment(context_.directory, *number, row->second.salt);
+  const auto path = find_segment(context_.directory, *number, row->second);
   if (!path || *path != arriving_segment_path(*number)) return std::nullopt;
   context_.findings.add({.severity = Severity::note,
                          .what = "from a backup that was interrupted: the next one, or a mount, "
@@ -160,7 +160,7 @@ void StructureCheck::check_segment_files(const std::map<SegmentNumber, SegmentRo
 
 void StructureCheck::check_segment_header(SegmentNumber number, const SegmentRow& row) {
   const std::string path =
-      find_segment(context_.directory, number, row.salt).value_or(segment_path(number));
+      find_segment(context_.directory, number, row).value_or(segment_path(number));
   const auto file = context_.directory.open(path, metadata::OpenMode::read);
   if (!file) return context_.findings.add_error(file.error(), path);
   const auto size = (*file)->size();

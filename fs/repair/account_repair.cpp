@@ -104,7 +104,7 @@ Result<std::uint64_t> repair_live_bytes(RepairContext& context, const Sums& sums
     const auto sum = sums.live_bytes.find(number);
     const std::uint64_t live_bytes = sum == sums.live_bytes.end() ? 0 : sum->second;
     if (live_bytes == 0) {
-      NACRE_ASSIGN(const auto path, find_segment(context.directory, segment, row.salt));
+      NACRE_ASSIGN(const auto path, find_segment(context.directory, segment, row));
       const auto size = context.directory.file_size(path);
       const bool is_gone = size ? *size < metadata::segment_header_size_bytes
                                 : size.error().code == ErrorCode::not_found;

@@ -179,7 +179,7 @@ Result<> RecordRepair::fill(Stretch stretch) {
   const auto row = rows_.find(stretch.segment);
   if (row == rows_.end()) return {};
   NACRE_ASSIGN(const std::string path,
-               find_segment(context_.directory, stretch.segment, row->second.salt));
+               find_segment(context_.directory, stretch.segment, row->second));
   NACRE_ASSIGN(const auto file, context_.directory.open(path, metadata::OpenMode::read));
   constexpr std::uint64_t least = engine::record_size_bytes_min;
   if (stretch.size < least) {

@@ -130,7 +130,7 @@ Result<> SegmentRepair::repair(SegmentNumber number, SegmentRow& row) {
   } else {
     NACRE_TRY(take_session_of_file(number, row));
   }
-  const auto path = find_segment(context_.directory, number, row.salt);
+  const auto path = find_segment(context_.directory, number, row);
   const auto file = path ? context_.directory.open(*path, metadata::OpenMode::read)
                          : tl::unexpected(path.error());
   if (file) {

@@ -15,6 +15,7 @@
 #include "gpu_engine/base/mutex.h"
 #include "gpu_engine/record/record.h"
 #include "metadata/sealed_fs/database_scrub.h"
+#include "metadata/sealed_fs/file_header.h"
 #include "metadata/tables/database.h"
 #include "metadata/volume_files.h"
 
@@ -159,6 +160,7 @@ Result<EpochCounts> count_database(BackingDirectory& directory, std::uint32_t ep
   EpochCounts counts;
   NACRE_ASSIGN(const auto paths, list_in_order(directory, metadata::database_folder));
   for (const std::string& path : paths) {
+    if (!metadata::is_database_file_name(path.substr(path.rfind('/') + 1))) continue;
     const auto found = metadata::database_file_epoch(directory, path);
     if (!found && found.error().code == ErrorCode::not_found) continue;
     if (!found) return tl::unexpected(found.error());
@@ -178,7 +180,11 @@ Result<EpochCounts> count_epochs(BackingDirectory& directory, std::uint32_t epoc
                                  const Passed& passed,
                                  const std::function<bool(metadata::SegmentNumber)>& vouched) {
   NACRE_ASSIGN(EpochCounts sum, count_database(directory, epoch, depth));
-  NACRE_ASSIGN(const auto paths, list_in_order(directory, metadata::segment_folder));
+  NACRE_ASSIGN(auto paths, list_in_order(directory, metadata::segment_folder));
+  // A file of another name is a stranger's: nothing reads it, and no mount removes it.
+  std::erase_if(paths, [](const std::string& path) {
+    return !segment_number_of(path.substr(path.rfind('/') + 1));
+  });
 
   Mutex mutex;
   std::atomic<bool> failed = false;

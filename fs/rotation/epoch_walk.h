@@ -37,6 +37,8 @@ enum class WalkDepth : std::uint8_t {
 // a time, and its error ends the walk. Files that are removed during the walk are left out. Errors:
 // io, and those of passed.
 //
+// Files whose names no segment and no file of the database has are left out.
+//
 // If vouched returns true for a segment, its records are neither looked at nor counted.
 Result<EpochCounts> count_epochs(metadata::BackingDirectory& directory, std::uint32_t epoch,
                                  WalkDepth depth,

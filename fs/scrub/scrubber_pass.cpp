@@ -141,7 +141,7 @@ Result<> Scrubber::scrub_segment(SegmentNumber number, const SegmentRow& row, st
   // The segment is looked up by its name, because the file that the store has open may no longer
   // lie
   // there.
-  const auto found = find_segment(mounted_.directory(), number, row.salt);
+  const auto found = find_segment(mounted_.directory(), number, row);
   const std::string path = found.value_or(segment_path(number));
   const auto file = mounted_.directory().open(path, metadata::OpenMode::read);
   const auto size = file ? (*file)->size() : tl::unexpected(file.error());

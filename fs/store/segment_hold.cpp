@@ -39,6 +39,19 @@ class Hold {
   std::vector<SharedSegment> segments_;
 };
 
+// Whether the file is of the row's session and at least as long as the row says.
+Result<bool> fits_row(metadata::BackingDirectory& directory, const std::string& path,
+                      SegmentNumber number, const metadata::SegmentRow& row) {
+  const auto file = directory.open(path, OpenMode::read);
+  if (!file &&
+      (file.error().code == ErrorCode::not_found || file.error().code == ErrorCode::corrupt))
+    return false;  // corrupt: no regular file
+  if (!file) return tl::unexpected(file.error());
+  NACRE_ASSIGN(const std::uint64_t size, (*file)->size());
+  const auto header = read_segment_header(**file, std::nullopt, number);
+  return header && header->salt == row.salt && size >= row.committed_size;
+}
+
 }  // namespace
 
 std::string arriving_segment_path(SegmentNumber number) {
@@ -46,13 +59,14 @@ std::string arriving_segment_path(SegmentNumber number) {
 }
 
 Result<std::string> find_segment(metadata::BackingDirectory& directory, SegmentNumber number,
-                                 const engine::SessionSalt& salt) {
+                                 const metadata::SegmentRow& row) {
   const std::string arriving = arriving_segment_path(number);
   NACRE_ASSIGN(const bool is_there, directory.exists(arriving));
   if (!is_there) return segment_path(number);
-  NACRE_ASSIGN(auto file, directory.open(arriving, OpenMode::read));
-  const auto header = read_segment_header(*file, std::nullopt, number);
-  return header && header->salt == salt ? arriving : segment_path(number);
+  NACRE_ASSIGN(const bool has_arrived, fits_row(directory, arriving, number, row));
+  if (!has_arrived) return segment_path(number);
+  NACRE_ASSIGN(const bool was_there, fits_row(directory, segment_path(number), number, row));
+  return was_there ? segment_path(number) : arriving;
 }
 
 // Takes segments that an interrupted backup brought and that the database names: they are part of
@@ -64,17 +78,17 @@ Result<> SegmentTable::take_arriving(bool read_only) {
     if (name.ends_with(arriving_suffix) || name.ends_with(unfinished_suffix)) arriving.insert(name);
   }
   if (arriving.empty()) return {};
-  std::map<SegmentNumber, engine::SessionSalt> wanted;
+  std::map<SegmentNumber, metadata::SegmentRow> wanted;
   NACRE_TRY(
       database_.scan(Table::segments, "", "", [&](std::string_view key, std::string_view value) {
         const auto number = metadata::decode_segment_key(key);
         const auto row = metadata::decode_segment_row(value);
-        if (number && row) wanted.emplace(*number, row->salt);  // recover() reports the others
+        if (number && row) wanted.emplace(*number, *row);  // recover() reports the others
         return true;
       }));
-  for (const auto& [number, salt] : wanted) {
+  for (const auto& [number, row] : wanted) {
     const std::string path = segment_path(number);
-    NACRE_ASSIGN(const std::string found, find_segment(*directory_, number, salt));
+    NACRE_ASSIGN(const std::string found, find_segment(*directory_, number, row));
     if (found == path) continue;
     if (read_only) {
       arriving_.insert(number);

@@ -63,9 +63,11 @@ inline constexpr std::string_view arriving_suffix = ".seg.new";
 // A segment that nacre backup is still writing.
 inline constexpr std::string_view unfinished_suffix = ".seg.part";
 std::string arriving_segment_path(metadata::SegmentNumber number);
-// The path at which the segment of that session is, or should be.
+// The path at which the segment of that row is, or should be. The arriving one counts only if it is
+// of the row's session and has the row's bytes, and the one under the segment's own name does not:
+// anybody can copy a header.
 Result<std::string> find_segment(metadata::BackingDirectory& directory,
-                                 metadata::SegmentNumber number, const engine::SessionSalt& salt);
+                                 metadata::SegmentNumber number, const metadata::SegmentRow& row);
 
 struct OutdatedSegments;  // segment_store.h
 

@@ -33,6 +33,8 @@ constexpr std::size_t content_size_bytes_max = 16u << 10;
 constexpr auto retry_interval = std::chrono::milliseconds(20);
 // A killed process keeps its files open until the last of its threads has finished its disk access.
 constexpr auto ending_wait = std::chrono::seconds(10);
+// A process that ends releases file and folder one after the other.
+constexpr std::uint32_t folder_wait_ms = 2000;
 
 std::string host_name() {
   std::array<char, 256> name = {};
@@ -133,6 +135,15 @@ FileDescriptor open_lock(const std::string& volume_path) {
   return file;
 }
 
+tl::unexpected<Error> fail_replaced(const std::string& volume_path) {
+  return fail(
+      ErrorCode::busy,
+      fmt::format("{}: the volume is in use, by a process that holds another file \"lock\" "
+                  "than the one that is there now: somebody removed or replaced it. Find the "
+                  "process (fuser -v {}/db/*), and unmount the volume there first",
+                  volume_path, volume_path));
+}
+
 // Returns 0, or the errno of the last try: EWOULDBLOCK if another process still holds the lock.
 int lock_within(int file, LockMode mode, std::uint32_t wait_ms) {
   const int operation = (mode == LockMode::exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB;
@@ -148,6 +159,23 @@ int lock_within(int file, LockMode mode, std::uint32_t wait_ms) {
     std::this_thread::sleep_for(retry_interval);
   }
   return 0;
+}
+
+// Locks the folder in addition to its file "lock", which is locked already. Without a descriptor
+// the file system cannot lock folders.
+Result<FileDescriptor> lock_folder(const std::string& volume_path, int file, LockMode mode) {
+  FileDescriptor folder(open(volume_path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return FileDescriptor();
+  struct stat held = {};
+  struct stat named = {};
+  if (fstat(file, &held) != 0 ||
+      fstatat(folder.get(), lock_name, &named, AT_SYMLINK_NOFOLLOW) != 0 ||
+      held.st_ino != named.st_ino || held.st_dev != named.st_dev)
+    return fail_replaced(volume_path);
+  const int error = lock_within(folder.get(), mode, folder_wait_ms);
+  if (error == EWOULDBLOCK) return fail_replaced(volume_path);
+  if (error != 0) return FileDescriptor();
+  return folder;
 }
 
 }  // namespace
@@ -192,8 +220,8 @@ std::optional<LockState> read_lock(const std::string& volume_path) {
   return state;
 }
 
-VolumeLock::VolumeLock(FileDescriptor file, std::string path, LockMode mode)
-    : file_(std::move(file)), path_(std::move(path)), mode_(mode) {}
+VolumeLock::VolumeLock(FileDescriptor file, FileDescriptor folder, std::string path, LockMode mode)
+    : file_(std::move(file)), folder_(std::move(folder)), path_(std::move(path)), mode_(mode) {}
 VolumeLock::VolumeLock(VolumeLock&&) noexcept = default;
 VolumeLock::~VolumeLock() {
   release();
@@ -202,6 +230,7 @@ VolumeLock::~VolumeLock() {
 VolumeLock& VolumeLock::operator=(VolumeLock&& other) noexcept {
   release();
   file_ = std::move(other.file_);
+  folder_ = std::move(other.folder_);
   path_ = std::move(other.path_);
   mode_ = other.mode_;
   leaves_name_ = other.leaves_name_;
@@ -216,6 +245,7 @@ void VolumeLock::release() {
     const auto holder = read_holder(file_.get());
     if (holder && holder->pid == getpid()) static_cast<void>(ftruncate(file_.get(), 0));
   }
+  folder_ = {};
   file_ = {};
 }
 
@@ -230,7 +260,7 @@ Result<VolumeLock> VolumeLock::acquire(const std::string& volume_path, const Loc
   }
   if (!writable && request.mode == LockMode::exclusive) return fail_errno(open_error, path);
   if (!writable) file = open_at(AT_FDCWD, path, O_RDONLY);
-  if (!file) return VolumeLock({}, path, request.mode);
+  if (!file) return VolumeLock({}, {}, path, request.mode);
   struct stat status = {};
   if (fstat(file.get(), &status) != 0) return fail_errno(errno, path);
   if (!S_ISREG(status.st_mode)) return fail_not_a_file(path);
@@ -240,7 +270,7 @@ Result<VolumeLock> VolumeLock::acquire(const std::string& volume_path, const Loc
   const int lock_error = lock_within(file.get(), request.mode, request.wait_ms);
   if (lock_error == EWOULDBLOCK) return fail_busy(file.get(), request.mode, volume_path);
   if (lock_error != 0 && request.mode == LockMode::shared) {
-    return VolumeLock({}, path, request.mode);
+    return VolumeLock({}, {}, path, request.mode);
   }
   if (lock_error != 0) {
     return fail(ErrorCode::unsupported,
@@ -248,7 +278,8 @@ Result<VolumeLock> VolumeLock::acquire(const std::string& volume_path, const Loc
                             "second mount away; keep the volume elsewhere, or mount it read-only",
                             path, std::generic_category().message(lock_error)));
   }
-  VolumeLock lock(std::move(file), path, request.mode);
+  NACRE_ASSIGN(FileDescriptor folder, lock_folder(volume_path, file.get(), request.mode));
+  VolumeLock lock(std::move(file), std::move(folder), path, request.mode);
   NACRE_TRY(lock.announce(request.mountpoint));
   return lock;
 }

@@ -2,8 +2,9 @@
 // The file "lock" of a volume: one writer, or any number of readers.
 //
 // flock(2) on the file is the truth; its content only says whom to name, and content that a dead
-// holder left is no obstacle. The file is never removed, or two writers could hold two of them. A
-// writer's content is one line of JSON:
+// holder left is no obstacle. Nacre never removes the file. Somebody else may, so the volume's
+// folder is locked as well, where the file system can lock folders. A writer's content is one line
+// of JSON:
 //   {"host":"h","mode":"rw","mountpoint":"/mnt/x","pid":123,"since":"2026-01-31T23:59:59Z"}
 // mountpoint is empty when the volume is open without being mounted (mkfs, fsck). Readers write
 // nothing.
@@ -64,9 +65,10 @@ class VolumeLock {
   void leave_name() { leaves_name_ = true; }
 
  private:
-  VolumeLock(FileDescriptor file, std::string path, LockMode mode);
+  VolumeLock(FileDescriptor file, FileDescriptor folder, std::string path, LockMode mode);
   void release();
   FileDescriptor file_;
+  FileDescriptor folder_;  // empty where folders cannot be locked
   std::string path_;
   LockMode mode_;
   bool leaves_name_ = false;

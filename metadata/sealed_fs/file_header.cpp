@@ -16,8 +16,16 @@ namespace {
 constexpr std::array<Byte, 4> file_magic = {'N', 'D', 'B', 'F'};
 constexpr std::size_t crc_offset = file_header_size_bytes - 4;
 
-// Returns the number if the text is a decimal number and nothing else, and 0 otherwise.
+// Whether the text is a number as RocksDB writes it into names: six digits, or more without zeros
+// in front.
+bool is_number(std::string_view text) {
+  return text.size() >= 6 && (text.size() == 6 || text[0] != '0') &&
+         text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// Returns 0 if the text is no such number, or one that is too large.
 std::uint64_t parse_number(std::string_view text) {
+  if (!is_number(text)) return 0;
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size() ? value : 0;
@@ -65,6 +73,28 @@ FileName parse_file_name(std::string_view path) {
     return {FileClass::info_log, 0};
   }
   return {FileClass::other, 0};
+}
+
+bool is_other_form_of_name(std::string_view name) {
+  constexpr std::string_view manifest_prefix = "MANIFEST-";
+  if (name.ends_with(".sst") || name.ends_with(".log")) {
+    name.remove_suffix(4);
+  } else if (name.starts_with(manifest_prefix)) {
+    name.remove_prefix(manifest_prefix.size());
+  } else {
+    return false;
+  }
+  return !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos &&
+         !is_number(name);
+}
+
+bool is_database_file_name(std::string_view name) {
+  const FileClass file_class = parse_file_name(name).file_class;
+  if (file_class != FileClass::other) return true;
+  constexpr std::string_view options_prefix = "OPTIONS-";
+  if (name.starts_with(options_prefix)) return is_number(name.substr(options_prefix.size()));
+  return name == "CURRENT" || name == "IDENTITY" || name.ends_with(".dbtmp") ||
+         name.find(".log.new") != std::string_view::npos;
 }
 
 std::string lasting_file_name(std::string_view path) {

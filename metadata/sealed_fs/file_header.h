@@ -36,6 +36,12 @@ struct FileName {
   std::uint64_t number = 0;  // 0 for other and info_log
 };
 FileName parse_file_name(std::string_view path);
+// Whether the name has the number of a table, log or manifest in another form, such as "20.log". No
+// version makes such a file, and RocksDB would take it for the one whose name has that number.
+bool is_other_form_of_name(std::string_view name);
+// Whether RocksDB, a rotation or a backup gives files such a name, which has no folder. Any other
+// file under db/ is a stranger's.
+bool is_database_file_name(std::string_view name);
 // The name that the file is to have for good, without its folder. It binds files of format 2.
 // RocksDB makes CURRENT and IDENTITY under other names and renames them; a rotation does so with
 // every file that it seals anew.

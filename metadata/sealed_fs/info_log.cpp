@@ -65,13 +65,18 @@ void InfoLog::Logv(const char* format, va_list arguments) {
 Result<void> InfoLog::reseal() {
   LockGuard lock(mutex_);
   writer_ = nullptr;  // the next message begins a new file
-  for (const std::string& path : {path_, path_ + ".old"}) {
-    NACRE_ASSIGN(const bool exists, directory_->exists(path));
-    if (exists && !reseal_frames_file(*directory_, path, *keys_, padding_)) {
+  const std::string folder = path_.substr(0, path_.rfind('/'));
+  NACRE_ASSIGN(const auto names, directory_->list(folder));
+  for (const std::string& name : names) {
+    if (parse_file_name(name).file_class != FileClass::info_log) continue;
+    // No program reads these messages, so what does not open goes.
+    const std::string path = fmt::format("{}/{}", folder, name);
+    const auto resealed = reseal_frames_file(*directory_, path, *keys_, padding_);
+    if (!resealed && resealed.error().code != ErrorCode::not_found) {
       NACRE_TRY(directory_->remove(path));
     }
   }
-  return directory_->sync_directory(path_.substr(0, path_.rfind('/')));
+  return directory_->sync_directory(folder);
 }
 
 void InfoLog::LogHeader(const char*, va_list) {}

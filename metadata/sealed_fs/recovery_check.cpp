@@ -77,11 +77,17 @@ Result<std::vector<ArrivingLog>> read_arriving_logs(BackingDirectory& directory,
   std::vector<ArrivingLog> logs;
   for (const auto& name : names) {
     if (!is_arriving_log(name)) continue;
-    NACRE_ASSIGN(auto file, directory.open(fmt::format("{}/{}", folder, name), OpenMode::read));
+    auto file = directory.open(fmt::format("{}/{}", folder, name), OpenMode::read);
+    // What is no file of the length of a log is none that a backup brought.
+    if (!file && file.error().code == ErrorCode::corrupt) continue;
+    if (!file) return tl::unexpected(file.error());
     // The log is sealed under the name that it is to have.
     const std::string path =
         fmt::format("{}/{}.log", folder, name.substr(0, name.find(arriving_log_suffix)));
-    NACRE_ASSIGN(FrameBytes stored, FrameBytes::of(std::move(file), path));
+    auto frames = FrameBytes::of(std::move(*file), path);
+    if (!frames && frames.error().code == ErrorCode::corrupt) continue;
+    if (!frames) return tl::unexpected(frames.error());
+    FrameBytes stored = std::move(*frames);
     const auto seal = FileSeal::open(keys, path, stored.view(0, file_header_size_bytes));
     Bytes rows;
     const auto walk = seal ? walk_frames(path, seal->header(), stored, &*seal, &rows)
@@ -134,10 +140,23 @@ Result<void> check_numbers(BackingDirectory& directory, std::string_view folder,
   return {};
 }
 
+// RocksDB takes "20.log" for the log 20, which is "000020.log".
+Result<void> refuse_other_forms(BackingDirectory& directory, std::string_view folder) {
+  NACRE_ASSIGN(const auto names, directory.list(folder));
+  for (const auto& name : names) {
+    if (is_other_form_of_name(name)) {
+      return fail_in_file(ErrorCode::tampered, fmt::format("{}/{}", folder, name),
+                          "Nacre made no file of that name; move it away");
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<RecoveryCheck> check_before_recovery(BackingDirectory& directory, std::string_view folder,
                                             const KeyTree& keys, bool make_durable) {
+  NACRE_TRY(refuse_other_forms(directory, folder));
   NACRE_ASSIGN(const FoundManifest manifest, read_manifest(directory, folder, keys));
   NACRE_ASSIGN(const auto logs, list_logs(directory, folder));
   if (logs.empty()) {

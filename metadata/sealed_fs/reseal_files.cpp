@@ -148,6 +148,7 @@ Result<std::vector<std::string>> list_files_of_other_epochs(BackingDirectory& di
   NACRE_ASSIGN(const auto names, directory.list(folder));
   std::vector<std::string> paths;
   for (const auto& name : names) {
+    if (!is_database_file_name(name)) continue;
     std::string path = fmt::format("{}/{}", folder, name);
     const auto found = epoch_of_file(directory, path);
     if (!found && found.error().code == ErrorCode::not_found) continue;

@@ -102,6 +102,22 @@ Result<RocksdbStore::RewritePass> RocksdbStore::rewrite_tables(
   return pass;
 }
 
+// In format 2 every file that counts was sealed anew before the keyring. RocksDB removes tables,
+// logs and manifests that it does not need, and small files it does not look at.
+Result<void> RocksdbStore::remove_unneeded_small_files() {
+  NACRE_ASSIGN(const EpochFormat format, keys_->epoch_format(keys_->current_epoch_number()));
+  if (format == EpochFormat::one) return {};
+  NACRE_ASSIGN(const auto paths, list_files_of_other_epochs(*directory_, database_folder,
+                                                            keys_->current_epoch_number()));
+  NACRE_ASSIGN(const auto needed, needed_files());
+  for (const std::string& path : paths) {
+    const std::string name = path.substr(path.rfind('/') + 1);
+    const bool is_small = parse_file_name(name).file_class == FileClass::other;
+    if (is_small && !needed.contains(name)) NACRE_TRY(directory_->remove(path));
+  }
+  return {};
+}
+
 Result<std::vector<std::string>> RocksdbStore::finish_reseal(
     const std::function<Result<void>()>& go_on) {
   std::vector<rocksdb::ColumnFamilyHandle*> all(families_.begin(), families_.end());
@@ -122,6 +138,7 @@ Result<std::vector<std::string>> RocksdbStore::finish_reseal(
   if (looked.ok()) looked = enable_file_deletions();
   if (!looked.ok()) return tl::unexpected<Error>(to_error(looked, rewriting));
   NACRE_TRY(file_system_->reseal_files(std::string(database_folder)));
+  NACRE_TRY(remove_unneeded_small_files());
   if (info_log_) NACRE_TRY(info_log_->reseal());
   NACRE_TRY(directory_->sync_directory(database_folder));
   return list_files_of_other_epochs(*directory_, database_folder, keys_->current_epoch_number());

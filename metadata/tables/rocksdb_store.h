@@ -92,6 +92,7 @@ class RocksdbStore {
   Result<RewritePass> rewrite_tables(rocksdb::ColumnFamilyHandle* family,
                                      const std::function<Result<void>()>& go_on);
   Result<void> check_table(const std::string& path) const;
+  Result<void> remove_unneeded_small_files();
   void release_families();
 
   std::shared_ptr<BackingDirectory> directory_;

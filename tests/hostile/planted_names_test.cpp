@@ -96,6 +96,39 @@ TEST_F(PlantedNames, a_file_of_the_database_of_a_number_far_beyond_is_refused_by
   expect_sound();
 }
 
+// A backup brings segments under such names, and a mount renames them over the segments.
+TEST_F(PlantedNames, a_header_alone_takes_no_segments_place) {
+  const auto names = backing_->list("segments");
+  NACRE_ASSERT_OK(names);
+  for (const std::string& name : *names) {
+    Bytes header(64);
+    auto segment = backing_->open("segments/" + name, metadata::OpenMode::read);
+    NACRE_ASSERT_OK(segment);
+    NACRE_ASSERT_OK((*segment)->read(0, header));
+    auto planted = backing_->open("segments/" + name + ".new", metadata::OpenMode::create_new);
+    NACRE_ASSERT_OK(planted);
+    NACRE_ASSERT_OK((*planted)->write(0, header));
+    // As long as the segment: it lacks nothing but the records.
+    NACRE_ASSERT_OK((*planted)->write((*segment)->size().value() - 1, Bytes(1)));
+  }
+  expect_sound();
+}
+
+// RocksDB reads "20.log" as the name of log 20, and so did the check of what was synced.
+TEST_F(PlantedNames, another_form_of_a_name_of_the_database_is_refused_by_name) {
+  for (const char* path :
+       {"db/20.log", "db/1.sst", "db/0000020.log", "db/MANIFEST-5", "db/0.log"}) {
+    SCOPED_TRACE(path);
+    plant(path);
+    const auto opened = open();
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().code, ErrorCode::tampered) << opened.error().message;
+    EXPECT_NE(opened.error().message.find(path), std::string::npos) << opened.error().message;
+    NACRE_EXPECT_OK(backing_->remove(path));
+  }
+  expect_sound();
+}
+
 TEST_F(PlantedNames, empty_files_of_numbers_near_the_newest_cost_nothing) {
   for (const char* path : {"db/000000.sst", "db/000900.sst", "db/000901.blob", "db/000902.dbtmp",
                            "db/OPTIONS-000903"}) {

@@ -113,6 +113,19 @@ TEST(VolumeFiles, are_made_in_no_directory_that_holds_something) {
   EXPECT_EQ(state_with("letter.txt"), DirectoryState::foreign);
 }
 
+// Somebody moved the superblocks of a volume away, and put the marker of an interrupted mkfs there.
+TEST(VolumeFiles, are_not_made_over_segments_whatever_a_marker_says) {
+  const auto backing = MemoryBacking::create();
+  backing->store("mkfs-unfinished", as_bytes("x"));
+  backing->store("segments/000000000001.seg", as_bytes("x"));
+  const auto before = backing->files();
+  EXPECT_EQ(inspect_directory(*backing).value(), DirectoryState::unfinished);
+  const auto made = create_volume_files(*backing, {}, recipients(public_key(0)));
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, ErrorCode::not_empty) << made.error().message;
+  EXPECT_EQ(backing->files(), before);
+}
+
 TEST(VolumeFiles, made_with_power_lost_at_every_change_are_a_volume_or_can_be_made_again) {
   for (std::uint64_t at = 0;; ++at) {
     const auto backing = MemoryBacking::create();

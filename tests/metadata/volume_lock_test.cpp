@@ -45,6 +45,22 @@ TEST(VolumeLock, a_second_writer_is_told_who_holds_it) {
   }
 }
 
+TEST(VolumeLock, of_a_file_that_somebody_removed_still_keeps_others_away) {
+  TemporaryDirectory volume;
+  auto first = VolumeLock::acquire(volume.path(), writer);
+  ASSERT_TRUE(first) << first.error().message;
+  std::filesystem::remove(volume.path("lock"));
+  for (const LockRequest& request : {writer, reader}) {
+    const auto second = VolumeLock::acquire(volume.path(), request);
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().code, ErrorCode::busy);
+    EXPECT_NE(second.error().message.find("removed or replaced"), std::string::npos)
+        << second.error().message;
+  }
+  *first = VolumeLock::acquire(TemporaryDirectory().path(), reader).value();
+  EXPECT_TRUE(VolumeLock::acquire(volume.path(), writer));
+}
+
 TEST(VolumeLock, goes_with_its_object) {
   TemporaryDirectory volume;
   ASSERT_TRUE(VolumeLock::acquire(volume.path(), writer));

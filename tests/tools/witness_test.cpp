@@ -108,6 +108,24 @@ TEST_F(WitnessFile, counts_for_every_path_but_that_of_an_older_copy) {
   EXPECT_EQ(witness.find(volume).value()->last.age, sight(5, 100).age);
 }
 
+// A backup that is mounted for writing at its own place, with no more than a note.
+TEST_F(WitnessFile, a_copy_that_is_used_elsewhere_is_no_measure_for_the_volume) {
+  const Witness witness(file_);
+  const std::string volume = place("volume"), copy = place("copy");
+  ASSERT_TRUE(witness.note(volume, sight(5, 100), Witness::Moment::closed));
+  ASSERT_TRUE(witness.note(copy, sight(4, 80, 2), Witness::Moment::opened));
+  ASSERT_TRUE(witness.note(copy, sight(9, 300, 2), Witness::Moment::closed));
+  EXPECT_EQ(witness.find(volume).value()->last.age, sight(5, 100).age);
+  EXPECT_EQ(witness.find("/elsewhere").value()->last.age, sight(5, 100).age);
+  EXPECT_EQ(witness.find(copy).value()->last.age, sight(9, 300, 2).age);
+  // Another name of the volume's place is no other place.
+  const std::string link = volume + ".link";
+  std::filesystem::create_directory_symlink(volume, link);
+  ASSERT_TRUE(witness.note(link, sight(6, 120), Witness::Moment::closed));
+  EXPECT_EQ(witness.find("/elsewhere").value()->last.age, sight(6, 120).age);
+  EXPECT_EQ(witness.read()->size(), 2u);
+}
+
 TEST_F(WitnessFile, begins_anew_where_the_volume_itself_was_put_back) {
   const Witness witness(file_);
   const std::string volume = place("volume"), other = place("other");

@@ -78,6 +78,22 @@ std::vector<SeenCopy>::iterator copy_at(std::vector<SeenCopy>& copies, const std
   return own != copies.end() ? own : copies.begin();
 }
 
+// The entry in which the state at this path is remembered. The volume's own entry, the first one,
+// keeps its path as long as something lies there: a copy that is used at another path must not
+// count as the newest state of the volume at its own.
+SeenCopy& entry_of(std::vector<SeenCopy>& copies, const std::string& path) {
+  constexpr std::size_t copies_max = 64;
+  if (copies.empty()) return copies.emplace_back();
+  const auto known = copy_at(copies, path);
+  std::error_code ignored;
+  const std::string& own_path = copies.front().path;
+  if (known->path == path || !std::filesystem::exists(own_path, ignored) ||
+      std::filesystem::equivalent(own_path, path, ignored))
+    return *known;
+  if (copies.size() == copies_max) copies.erase(copies.begin() + 1);
+  return copies.emplace_back();
+}
+
 }  // namespace
 
 std::string what_is_older(const Sight& seen, const Sight& found, bool knows_session) {
@@ -130,8 +146,7 @@ Result<> Witness::note(const std::string& path, const Sight& sight, Moment momen
   return file_.replace(
       [&](const std::string& content) -> Result<std::string> {
         NACRE_ASSIGN(auto copies, copies_of(content, file()));
-        if (copies.empty()) copies.emplace_back();
-        SeenCopy& copy = *copy_at(copies, path);
+        SeenCopy& copy = entry_of(copies, path);
         copy.path = path;
         copy.last = sight;
         if (moment == Moment::closed) {
@@ -148,17 +163,7 @@ Result<> Witness::accept(const std::string& path, const Sight& sight) const {
       [&](const std::string& content) -> Result<std::string> {
         // A file that cannot be read holds nothing that must be kept.
         auto copies = copies_of(content, file()).value_or(std::vector<SeenCopy>());
-        const SeenCopy fresh{.path = path, .last = sight};
-        std::error_code ignored;
-        const bool takes_place = !copies.empty() && copies.front().path != path &&
-                                 !std::filesystem::exists(copies.front().path, ignored);
-        if (copies.empty()) {
-          copies.push_back(fresh);
-        } else if (takes_place || copy_at(copies, path)->path == path) {
-          (takes_place ? copies.front() : *copy_at(copies, path)) = fresh;
-        } else {
-          copies.push_back(fresh);
-        }
+        entry_of(copies, path) = SeenCopy{.path = path, .last = sight};
         return text_of(copies);
       },
       Durability::synced);

@@ -77,15 +77,17 @@ class Segment:
         name = f"{number:012d}.seg"
         self.what = f"segments/{name}"
         path = None
-        # A backup's `.seg.new` counts first when its header has the salt that the row says.
-        for candidate in (name + ".new", name):
+        # A backup's `.seg.new` counts if it has what the row says and the segment does not.
+        for candidate in (name, name + ".new"):
             candidate_path = os.path.join(folder, candidate)
             if not os.path.exists(candidate_path):
                 continue
             with open(candidate_path, "rb") as file:
                 head = file.read(64)
-            if candidate == name or head[32:48] == row.salt:
+            fits = head[32:48] == row.salt and os.path.getsize(candidate_path) >= row.committed_size
+            if path is None or fits:
                 path, self.what = candidate_path, f"segments/{candidate}"
+            if fits:
                 break
         require(path, f"{self.what}: missing")
         with open(path, "rb") as file:
