@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How `auto` chooses. Bytes that no codec makes smaller are stored. For the rest two codecs are
-// better than all others. At the fastest level gdeflate saves most for its time, at the thorough
-// levels zstd does. In between gdeflate is better on ordinary bytes. Zstd is better on bytes that
-// repeat themselves very much, and on short and long messages: a GDeflate page has 200 bytes that
-// say nothing, and reaches no further back than its 64 KiB.
+// How `auto` chooses. Bytes that no codec makes smaller are stored. For all others it takes one of
+// two codecs. At the fastest level gdeflate saves most for its time; at the thorough levels zstd
+// does. In between gdeflate is better on ordinary bytes. Zstd is better on bytes that repeat
+// themselves very much, and on short and long messages: some 200 bytes of a GDeflate page carry no
+// data, and its matches reach no further back than its own 64 KiB.
 #include <array>
 
 #include "gpu_engine/base/limits.h"
@@ -18,7 +18,8 @@ constexpr int fastest_level = 1;
 constexpr int first_thorough_level = 6;
 constexpr std::size_t short_message_bytes = sub_block_size_bytes / 2;
 
-// Whether LZ4, at its fastest, reduces some bytes from the middle to a third or less.
+// Whether LZ4 at its fastest reduces 16 KiB from the middle to a third or less. plain has at least
+// that many bytes.
 bool repeats_itself_much(ByteView plain) {
   constexpr std::size_t sample_size = 16384;
   std::array<Byte, sample_size> room;

@@ -12,7 +12,8 @@ namespace nacre::engine {
 
 struct CodecParts {
   std::size_t (*stream_size_bound)(std::size_t plain_size);
-  // The size of the stream; nothing when it does not fit into out or is longer than size_max.
+  // Returns the size of the stream; nothing when it does not fit into out, when it is longer than
+  // size_max, or when there is no memory for the codec's tables.
   std::optional<std::size_t> (*compress)(int level, ByteView plain, MutableByteView out,
                                          std::size_t size_max);
   // False when the stream is not one stream of exactly plain.size() bytes. May throw

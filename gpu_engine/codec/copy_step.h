@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of a fixed size, for decoders that copy too many bytes and overwrite the surplus.
+// Copies of a fixed size, for code that copies more bytes than it needs and overwrites the surplus.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace nacre::engine {
 
-// Reads all bytes before it writes one, so from and to may overlap.
+// Copies size bytes. All of them are read before the first is written, so from and to may overlap.
 template <std::size_t size>
 inline void copy_step(Byte* to, const Byte* from) {
   std::array<Byte, size> bytes;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Codecs gdeflate and huffman. The stream is framed as codec/sub_blocks.h says; a coded sub-block
 // is one GDeflate page (gdeflate/format.h) of its plain bytes, without a tile stream around it. A
-// page of codec huffman is the same without matches; its level is not used.
+// page of codec huffman has no matches, and the codec's level is not used.
 //
-// A page has at least 128 bytes, and leaves about 200 of its own unused in the lanes. So shorter
-// sub-blocks are stored as they are.
+// A page has at least 128 bytes, so sub-blocks of up to 128 bytes are stored as they are. About 200
+// bytes of every page are padding at the ends of its lanes.
 #include "gpu_engine/codec/codec_parts.h"
 #include "gpu_engine/codec/gdeflate/decoder.h"
 #include "gpu_engine/codec/gdeflate/encoder.h"

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // The greedy parse of liblz4's fast mode. The plain loop:
 //
-//   for (i = 0; i is before the last 12 bytes;) {
+//   for (i = 0; at least 12 bytes are left at i;) {
 //     candidate = table[hash of the bytes at i], table[hash] = i;
 //     if four bytes at candidate are those at i:
 //       extend the match in both directions, write literals and match, i = its end;
 //     else i += a step that grows while nothing is found;
 //   }
 //
-// This encoder differs in two things. It hashes six bytes instead of the four of the shortest
-// match: the matches that it finds are longer, so there is less to write and less to search. A
-// block that gets little smaller this way (numbers in lines, small records) is coded again with
-// four. And the table has 2^14 entries instead of 2^13, which still fits the first-level cache and
-// forgets half as much.
+// This encoder differs in two things. First, it hashes six bytes instead of the four of the
+// shortest match: the matches that it finds are longer, so there is less to write and less to
+// search. A block that gets little smaller with six (numbers in lines, small records) is coded
+// again with four. Second, the table has 2^14 entries instead of 2^13. It still fits the
+// first-level cache, and fewer positions are overwritten.
 //
 // Positions are 16 bits, since a block has at most 65536 bytes. Position 0 also stands for "none":
-// it is a candidate like any other, and bytes are compared before a match is believed.
+// it is a candidate like any other, since the bytes of every candidate are compared.
 #include "gpu_engine/codec/lz4_fast.h"
 
 #include <algorithm>
@@ -32,14 +32,15 @@ namespace {
 
 constexpr unsigned table_bits = 14;
 constexpr std::size_t match_size_min = 4;
-// The format: the last five bytes are literals, and no match begins in the last twelve.
+// The format: the last five bytes are literals, and a match begins at least twelve bytes before the
+// end.
 constexpr std::size_t last_literals = 5;
 constexpr std::size_t match_start_room = 12;
 constexpr unsigned skip_shift = 5;
 constexpr std::size_t copy_room = 32;  // how far literals may be copied past their end
 
-// A block coded with six-byte hashes that has more than this share of its size is coded again with
-// four.
+// When six-byte hashes leave more than this many quarters of a block's size, the block is coded
+// again with four-byte hashes.
 constexpr std::size_t well_coded_of_4 = 3;
 
 struct SecondTry {
@@ -49,7 +50,7 @@ struct Table {
   std::array<std::uint16_t, 1u << table_bits> positions;
 };
 
-// Reads eight bytes. At every place that is asked about at least eleven are left.
+// Reads eight bytes. Every caller has at least eleven bytes left.
 template <unsigned byte_count>
 inline std::size_t hash(const Byte* at) {
   static_assert(byte_count == 4 || byte_count == 6);
@@ -61,7 +62,7 @@ inline std::uint32_t load_4(const Byte* at) {
   return load_le<std::uint32_t>(at);
 }
 
-// How many bytes at a and b are equal, up to the end of a.
+// How many bytes at a equal those at b, up to end, which bounds a. b lies before a.
 inline std::size_t count_equal(const Byte* a, const Byte* b, const Byte* end) {
   const Byte* const begin = a;
   while (a + 8 <= end) {
@@ -86,8 +87,8 @@ inline Byte* put_length(Byte* to, std::size_t rest) {
   return to;
 }
 
-// How many bytes the token, the rest of its length and the literals take; the same for a match's
-// length.
+// How many bytes follow the token to express this length (of literals, or of a match beyond four
+// bytes): a token holds up to 14 by itself.
 inline std::size_t lz4_length_size(std::size_t length) {
   return length < 15 ? 0 : (length - 15) / 255 + 1;
 }
@@ -135,7 +136,7 @@ std::size_t encode(unsigned acceleration, ByteView plain, MutableByteView out) {
       // Write its literals.
       const auto literals = static_cast<std::size_t>(at - anchor);
       const auto room = static_cast<std::size_t>(to_end - to);
-      // A rougher sum than the exact one, which is quicker.
+      // This sum is larger than the exact one below, and quicker to compute.
       const bool is_roomy = has_room || room >= literals + literals / 128 + 2 * copy_room;
       if (!is_roomy && literals_size(literals) + distance_size > room) return 0;
       Byte* token = to++;

@@ -8,12 +8,12 @@
 
 namespace nacre::engine {
 
-// Levels of lz77 up to this one are coded by this encoder; more thorough ones by liblz4's LZ4HC.
+// The last level of codec lz77 that uses this encoder; levels above it use liblz4's LZ4HC.
 inline constexpr int lz4_fast_level_max = 4;
 
-// Returns the block's size, or 0 when it does not fit into out. plain: 1 … 65536 bytes.
-// acceleration: 1 … 8, how eagerly the encoder skips ahead where it finds nothing. May throw
-// std::bad_alloc.
+// Returns the block's size, or 0 when the block does not fit into out. plain: 1 … 65536 bytes.
+// acceleration: 1 … 8, how eagerly the encoder skips ahead where it finds no match. Thread-safe:
+// tables are per thread. May throw std::bad_alloc.
 std::size_t encode_lz4_fast(int acceleration, ByteView plain, MutableByteView out);
 
 }  // namespace nacre::engine

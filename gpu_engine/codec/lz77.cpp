@@ -3,7 +3,7 @@
 // own encoder, which is as fast as liblz4's and makes slightly smaller blocks. The thorough levels
 // and the decoder are liblz4's.
 //
-// The stream is framed as codec/sub_blocks.h says; a coded sub-block is one LZ4 block, without
+// The stream is framed as codec/sub_blocks.h says; a coded sub-block is one LZ4 block. It has no
 // dictionary: it refers to nothing before its own first byte.
 #include <lz4.h>
 #include <lz4hc.h>
@@ -40,8 +40,8 @@ char* chars(Byte* bytes) {
   return reinterpret_cast<char*>(bytes);
 }
 
-// LZ4HC's tables (256 KiB), kept for the thread; nullptr without memory, and then the next call
-// tries again.
+// LZ4HC's tables (256 KiB), kept for the thread. nullptr when there is no memory; the next call
+// then tries again.
 void* thorough_state() {
   static thread_local std::unique_ptr<Byte[]> state;
   if (!state) state.reset(new (std::nothrow) Byte[static_cast<std::size_t>(LZ4_sizeofStateHC())]);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Codec lzw: TIFF LZW (TIFF 6.0, section 13: codes of 9 to 12 bits, most significant bit first, the
 // width growing one code early), begun anew every 8 KiB so that the pieces of a sub-block can be
-// decoded at once. The stream is framed as codec/sub_blocks.h says; a coded sub-block of n plain
-// bytes is
+// decoded in parallel. The stream is framed as codec/sub_blocks.h says; a coded sub-block of n
+// plain bytes is
 //
 //   0                  2 * pieces
 //   +------------------+---------+---------+---
@@ -18,12 +18,12 @@
 //   257            end
 //   258 …          the strings, in the order in which they were made
 //
-// Each code after the first that follows a clear code makes a string: that of the code before it
-// and one more byte, the first of its own. A code may name the string that it is just making. After
-// j codes since the clear code the next one, clear and end included, has bit_width(258 + j) bits: 9
-// for the first 254, 10 for the next 512, 11 for the next 1024, then 12. At j = 3838 that would be
-// 13: a clear code or the end has to come before. Encoders clear at j = 3836, as libtiff does; the
-// level is not used.
+// The first code after a clear code makes no string. Each code after it makes one: the string of
+// the code before, and one more byte, the first byte of its own string. A code may name the very
+// string that it makes. After j codes since the clear code the next code, be it clear or end, has
+// bit_width(258 + j) bits: 9 for the first 254, 10 for the next 512, 11 for the next 1024, then 12.
+// At j = 3838 it would have 13 bits, so a clear code or the end comes before. Encoders clear at
+// j = 3836, as libtiff does; the level is not used.
 //
 // The plain loop of an encoder:
 //
@@ -33,11 +33,12 @@
 //     else: put string's code, add (string, byte) to the table, string = byte;
 //   put string's code;
 //
-// Here the table is an open hash table that fits the first-level cache. Each step waits for the
-// look-up of the step before it, so the pieces of a sub-block take turns, a byte of each.
-// Decoding knows that a string is a stretch of its own output: string 258 + k begins where the k-th
-// code's string was written and is one byte longer. So an entry is (position, size), a code costs
-// one copy, and nothing is ever spelled backwards.
+// Here the table is a hash table that forgets: a bucket holds two strings, and a third one replaces
+// the older. Each step waits for the look-up of the step before it, so several pieces of a
+// sub-block take turns, a byte of each.
+// The decoder uses that each string is a stretch of the plain bytes: string 258 + k begins where
+// the k-th code's string was written, and is one byte longer. So an entry is (position, size), and
+// each code costs one copy; no string is spelled out byte by byte from its end.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -58,8 +59,8 @@ constexpr unsigned first_string = 258;
 constexpr unsigned width_min_bits = 9;
 constexpr unsigned width_max_bits = 12;
 constexpr std::uint32_t string_mask = (1u << width_max_bits) - 1;
-// How many codes after the clear code the encoder clears, and after how many a code must be
-// special.
+// After this many codes since the clear code the encoder clears; after code_count_max of them the
+// next code must be clear or end.
 constexpr unsigned clear_after_codes = 3836;
 constexpr unsigned code_count_max = 3837;
 static_assert(first_string + code_count_max < (1u << width_max_bits));
@@ -78,8 +79,8 @@ unsigned code_width(unsigned codes_since_clear) {
   return static_cast<unsigned>(std::bit_width(first_string + codes_since_clear));
 }
 
-// Writes codes as bytes, most significant bit first. It writes 8 bytes at a time: to needs 8 bytes
-// of room after the last one.
+// Writes codes as bytes, most significant bit first. It stores 8 bytes at a time: to has room for 8
+// bytes more than the codes need.
 class CodeWriter {
  public:
   explicit CodeWriter(Byte* to) : to_(to) {}
@@ -87,13 +88,13 @@ class CodeWriter {
   void put(unsigned code, unsigned width) {
     bits_ = bits_ << width | code;
     count_ += width;
-    // Every code writes this again until its bits are whole bytes.
+    // An incomplete byte is stored again by the next code.
     store_le(to_, __builtin_bswap64(bits_ << (64 - count_)));
     to_ += count_ / 8;
     count_ %= 8;
   }
 
-  // The end of the bytes. The remaining bits go into a byte with zeros.
+  // Returns the end of the bytes. Zeros fill the last byte.
   Byte* finish() { return to_ + (count_ != 0); }
 
  private:
@@ -102,7 +103,7 @@ class CodeWriter {
   unsigned count_ = 0;
 };
 
-// (string, byte) -> string: buckets of two slots, in which a third string pushes out the older one.
+// (string, byte) -> string, in buckets of two slots; a third string replaces the older of the two.
 // A slot is the 20-bit key above the 12-bit string.
 struct StringTable {
   static constexpr unsigned bucket_count_log = 13;
@@ -119,8 +120,8 @@ struct StringTable {
 struct PieceCodes {
   StringTable table;
   std::array<std::uint16_t, lzw_piece_size_bytes + 1> codes;
-  std::size_t before_clear;   // codes before the last clear code
-  std::uint32_t since_clear;  // codes after it
+  std::size_t before_clear;   // count of codes before the last clear code
+  std::uint32_t since_clear;  // count of codes after the last clear code
   std::uint32_t string;       // the string of the bytes since the last code
 
   std::size_t count() const { return before_clear + since_clear; }
@@ -131,9 +132,9 @@ struct PieceCodes {
   }
 };
 
-// Finds the codes of several pieces of the same size, a byte of each in turn. What a byte does next
-// depends on a look-up in a table, so one piece alone would wait for that most of the time. No
-// branch in the loop depends on the data.
+// Finds the codes of several pieces of the same size, a byte of each in turn. Each byte needs the
+// result of the look-up for the byte before it, so one piece alone would wait most of the time. No
+// branch in the innermost loop depends on the data.
 template <std::size_t pieces>
 void find_codes(std::array<PieceCodes, pieces>& state, const Byte* plain, std::size_t size) {
   for (std::size_t p = 0; p < pieces; ++p) {
@@ -146,7 +147,7 @@ void find_codes(std::array<PieceCodes, pieces>& state, const Byte* plain, std::s
     std::array<std::uint32_t, pieces> string;
     std::array<std::uint32_t, pieces> since_clear;
     std::array<std::uint16_t*, pieces> codes;
-    // No piece makes more codes than it reads bytes: up to there no piece is due to be cleared.
+    // No piece makes more codes than it reads bytes, so before `end` no piece is due to be cleared.
     std::size_t end = size;
     for (std::size_t p = 0; p < pieces; ++p) {
       if (state[p].since_clear == clear_after_codes) state[p].clear();
@@ -162,8 +163,8 @@ void find_codes(std::array<PieceCodes, pieces>& state, const Byte* plain, std::s
         const std::uint32_t key = string[p] << 8 | byte;
         std::uint64_t& bucket = state[p].table.buckets[StringTable::bucket_of(key)];
         const std::uint64_t slots = bucket;
-        // Where a slot has the key, its half of the difference is the string; otherwise it is
-        // larger.
+        // If a slot has the key, its half of the difference is the string; otherwise that half is
+        // larger than any string.
         const std::uint64_t keys =
             std::uint64_t{key} << (32 + width_max_bits) | key << width_max_bits;
         const std::uint64_t difference = slots ^ keys;
@@ -191,7 +192,7 @@ void find_codes(std::array<PieceCodes, pieces>& state, const Byte* plain, std::s
   }
 }
 
-// out: piece_bound_bytes + 8.
+// out: lzw_piece_bound_bytes + 8 bytes.
 std::size_t write_codes(const PieceCodes& piece, Byte* out) {
   CodeWriter writer(out);
   writer.put(clear_code, width_min_bits);
@@ -240,8 +241,8 @@ std::size_t encode_lzw(int /*level*/, ByteView plain, MutableByteView out) {
   return written;
 }
 
-// The 256 single bytes, then the plain bytes of a piece, then room for a copy's last step. A string
-// is a stretch of this.
+// The 256 single bytes, then the plain bytes of a piece, then room for a copy's last step. Each
+// string is a stretch of these bytes.
 struct PieceMemory {
   static constexpr std::size_t start = 256;
   static constexpr std::size_t step_bytes_min = 16;
@@ -257,7 +258,7 @@ struct PieceMemory {
       bytes[i] = static_cast<Byte>(i);
       strings[i] = size_one | i;
     }
-    // Longer than any string, so that the check for long strings catches these two.
+    // Larger than any string's size, so that the check for long strings catches these two codes.
     strings[clear_code] = strings[end_code] = size_mask;
   }
 };
@@ -330,10 +331,10 @@ class PieceDecoder {
  private:
   enum class Stop { none, clear, end, refused };
 
-  // How many codes are fetched at once: 4 of 12 bits are fewer than the 57 bits that a load gives.
+  // How many codes are fetched at once: 4 of 12 bits fit into the 57 bits that a load gives.
   static constexpr unsigned group_size = 4;
 
-  // Takes one code, with all checks. making: the string that it makes.
+  // Decodes one code, with all checks. making: the string that this code makes.
   Stop take(unsigned code, unsigned making, std::size_t& at) {
     if ((code | 1) == end_code) return code == end_code ? Stop::end : Stop::clear;
     if (code > making) return Stop::refused;
@@ -345,21 +346,22 @@ class PieceDecoder {
     constexpr std::size_t step = PieceMemory::step_bytes_min;
     for (std::size_t i = 0; i < size; i += step)
       copy_step<step>(to + i, from + i);
-    // The string being made ends with its own first byte, which was not there yet when it was read.
+    // The string being made ends with its own first byte, which was not yet written when the copy
+    // read it.
     if (code == making) to[size - 1] = *from;
     make_string(making + 1, string, at);
     at += size;
     return Stop::none;
   }
 
-  // The next code makes this string: the one written at at, and one more byte.
+  // Enters the string that the next code makes: the one written at `at`, and one more byte.
   void make_string(unsigned making, std::uint32_t string, std::size_t at) {
     memory_.strings[making] =
         (string & PieceMemory::size_mask) + PieceMemory::size_one + static_cast<std::uint32_t>(at);
   }
 
-  // Takes groups of codes of one width, as many as there are, in longer steps where strings are
-  // long.
+  // Decodes groups of codes while the width stays the same; copies in longer steps where strings
+  // are long.
   Stop take_groups() {
     const unsigned codes = making_ - end_code;
     const bool long_steps = at_ - at_clear_ >= std::size_t{4} * codes;
@@ -375,10 +377,10 @@ class PieceDecoder {
     }
   }
 
-  // A string of up to step bytes that is neither special nor just being made is one copy, without a
-  // look at the room that is left. All other strings go through take(). Ends where a group might
-  // not fit into the codes, the codes of this width or the room that are left, or where take()
-  // stops.
+  // The string of a code that is neither special nor just being made, if it has at most step bytes,
+  // costs one copy and no check of the room that is left. All other codes go through take(). Ends
+  // when take() stops, or when the remaining coded bytes, codes of this width or room might be too
+  // few for a group.
   template <unsigned width, std::size_t step>
   Stop take_groups() {
     static_assert(step <= PieceMemory::step_bytes_max && group_size * width <= 57);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Codec rle: PackBits (TIFF 6.0, section 9), begun anew every 4 KiB so that the pieces of a
-// sub-block can be decoded at once. The stream is framed as codec/sub_blocks.h says; a coded
+// sub-block can be decoded in parallel. The stream is framed as codec/sub_blocks.h says; a coded
 // sub-block of n plain bytes is
 //
 //   0                  2 * pieces
@@ -17,10 +17,10 @@
 //
 // No group crosses the end of its piece. Encoders never write 128; the level is not used.
 //
-// The plain loop of an encoder looks at each byte: while it equals its successor a run grows, and
-// otherwise the literals do. Instead the encoder marks in one bit per byte where a byte equals its
-// successor (it compares 16 bytes at a time). So stretches without runs are skipped 64 bytes a
-// step, and a run's end is a count of trailing zeros.
+// The plain loop of an encoder looks at each byte: while a byte equals its successor, a run grows;
+// otherwise the literals do. This encoder first compares 16 bytes at a time with their successors,
+// and keeps the results as one bit a byte. So it skips 64 bytes without runs in one step, and finds
+// a run's end by counting trailing zeros.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -51,7 +51,7 @@ std::size_t count_rle_pieces(std::size_t plain_size) {
   return (plain_size + rle_piece_size_bytes - 1) / rle_piece_size_bytes;
 }
 
-// Bit i of word i / 64: byte i equals byte i + 1. Two clear words follow the end.
+// Bit i % 64 of word i / 64: byte i equals byte i + 1. Two clear words follow the end.
 class EqualNeighbours {
  public:
   explicit EqualNeighbours(ByteView plain) {
@@ -113,8 +113,9 @@ class EqualNeighbours {
   std::size_t end_;
 };
 
-// Most groups are short, so steps cost less than a call of memcpy(). Steps may go past the group's
-// end, in both places, where from_end is far enough.
+// Writes bytes as groups of literals. Most groups are short, so steps of a fixed size cost less
+// than a call of memcpy(). They may read and write past the group's end where from_end is far
+// enough.
 Byte* write_bytes(Byte* to, const Byte* from, std::size_t size, const Byte* from_end) {
   while (size > 0) {
     const std::size_t group = std::min(size, group_size_max);
@@ -132,7 +133,8 @@ Byte* write_bytes(Byte* to, const Byte* from, std::size_t size, const Byte* from
   return to;
 }
 
-// All groups of a run except the last are full. A last group of one byte is left to what follows.
+// Writes a run of size equal bytes. All its groups except the last are full. When one byte is left
+// over, it is not written: size is set to the count of bytes that were.
 Byte* write_run(Byte* to, Byte value, std::size_t& size) {
   std::size_t left = size;
   while (left >= 2) {
@@ -145,8 +147,9 @@ Byte* write_run(Byte* to, Byte value, std::size_t& size) {
   return to;
 }
 
-// out: piece_room_bytes. Among other bytes a run of three saves nothing, because it ends their
-// group. Between two runs even a pair saves its two bytes.
+// out: piece_room_bytes. Three equal bytes among literals are not coded as a run: that would save
+// nothing, because the literals would need a second header. Two or three equal bytes that stand
+// alone between two runs are coded as a run.
 Byte* encode_piece(ByteView plain, Byte* out) {
   const EqualNeighbours equal(plain);
   std::size_t at = 0;
@@ -234,14 +237,14 @@ struct Cursor {
   Byte* to;
 };
 
-// Decodes groups of a piece while both places are far from their sub-block's ends. Groups are
-// copied in whole steps: the bytes that follow overwrite the surplus, which may reach into the next
-// piece. So a group that crosses its piece's end is noticed only afterwards: the cursor is then
-// past the end.
+// Decodes groups of a piece while both the coded and the plain place are far from the ends of the
+// sub-block. Groups are copied in whole steps: the bytes that follow overwrite the surplus, which
+// may reach into the next piece. So a group that crosses its piece's end is noticed only
+// afterwards: the cursor is then past the end.
 //
-// Usually a run follows literals. The branch that expects one is predicted, and then finding where
-// the run ends does not wait for its header: a pair takes a load and an addition, some eight
-// cycles.
+// Usually a run follows literals, so the processor predicts the branch to it. Then the place of the
+// next group does not depend on the run's header: a pair of groups costs a load and an addition,
+// some eight cycles.
 Cursor decode_groups(Cursor at, const Byte* from_end, const Byte* from_safe, const Byte* to_safe) {
   const Byte* from = at.from;
   Byte* to = at.to;
@@ -270,7 +273,7 @@ Cursor decode_groups(Cursor at, const Byte* from_end, const Byte* from_safe, con
 bool decode_rle(ByteView coded, MutableByteView plain) {
   const std::size_t table_size = 2 * count_rle_pieces(plain.size());
   if (coded.size() < table_size) return false;
-  // Room for a pair of groups.
+  // Up to these places a pair of groups fits.
   const Byte* const coded_end = coded.data() + coded.size();
   const Byte* const from_safe = coded_end - std::min(coded.size(), 2 * (group_size_max + 1));
   Byte* const to_safe = plain.data() + plain.size() - std::min(plain.size(), 2 * group_size_max);

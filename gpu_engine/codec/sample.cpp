@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two tests. The first counts bytes: for n bytes of noise the squares of the counts of the 256
 // values sum up to n + n²/256, give or take n/11. Each hundredth of a bit that entropy coding could
-// save a byte adds n²/256 · 0.014 to that. The second searches for repeats at any distance: it
-// remembers all positions of a few short windows, and then looks at positions so far apart that a
-// copy of a window cannot lie between two of them.
+// save a byte adds n²/256 · 0.014 to that sum. The second searches for repeats at any distance: it
+// remembers all positions of a few short windows, and then probes positions so close to each other
+// that a copy of a window cannot lie between two of them.
 #include "gpu_engine/codec/sample.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace nacre::engine {
 namespace {
 
-// (n + 1)² = n² + 2n + 1: the sum grows with each byte that is counted.
+// The sum of squares is updated with each byte that is counted: (n + 1)² = n² + 2n + 1.
 bool is_plainly_frequent(ByteView plain, std::size_t stride) {
   std::array<std::uint8_t, 256> counts{};
   std::size_t square_sum = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts into sub-blocks, stores those that do not get smaller, and checks every stored size before a
-// decoder runs.
+// Cuts a message into sub-blocks, and stores those that do not get smaller as they are. The decoder
+// checks every stored size before it hands a sub-block to a codec.
 #include "gpu_engine/codec/sub_blocks.h"
 
 #include <algorithm>

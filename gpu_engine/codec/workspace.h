@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that a codec keeps for the thread: large tables that need no start value, and plain bytes
-// in progress. No core dump shows it, and it is wiped when the thread ends.
+// Memory that a codec keeps for each thread: large tables that need no initial value, and plain
+// bytes in progress. Core dumps leave it out, and it is wiped when the thread ends.
 #pragma once
 
 #include <new>
@@ -30,8 +30,8 @@ class ThreadWorkspace {
   T* value_;
 };
 
-// The thread's own T, made when it is first asked for. May throw std::bad_alloc. Memory that T
-// allocates itself is neither wiped nor left out of dumps.
+// The calling thread's own T, made at the thread's first call. May throw std::bad_alloc; the next
+// call then tries again. Memory that T itself allocates is neither wiped nor left out of dumps.
 template <typename T>
 T& thread_workspace() {
   static thread_local ThreadWorkspace<T> workspace;

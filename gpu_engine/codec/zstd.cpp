@@ -44,7 +44,7 @@ struct FreeContext {
   void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
 };
 
-// libzstd's memory: pages that begin with the arena which owns them.
+// Memory for libzstd: each allocation begins with the arena that owns its pages.
 constexpr std::size_t arena_room = 64;
 static_assert(sizeof(Arena) <= arena_room);
 
@@ -71,7 +71,7 @@ void free_pages(void* /*opaque*/, void* memory) {
 
 constexpr ZSTD_customMem wiped_memory = {allocate_pages, free_pages, nullptr};
 
-// The thread's own context; nullptr without memory, and then the next call tries again.
+// The thread's own context. nullptr when there is no memory; the next call then tries again.
 ZSTD_CCtx* compression_context() {
   static thread_local std::unique_ptr<ZSTD_CCtx, FreeContext> context;
   if (!context) context.reset(ZSTD_createCCtx_advanced(wiped_memory));
@@ -103,7 +103,8 @@ std::optional<std::size_t> compress_zstd(int level, ByteView plain, MutableByteV
   return size;
 }
 
-// Whether the stream begins as ours do. libzstd itself may also accept frames from before the RFC.
+// Whether the stream begins with a header that compress_zstd() may write for plain_size bytes.
+// libzstd itself may also accept frames from before the RFC.
 bool has_our_frame_header(ByteView stream, std::size_t plain_size) {
   if (stream.size() <= window_offset || load_le<std::uint32_t>(stream.data()) != frame_magic ||
       (stream[descriptor_offset] & refused_bits) != 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The description of dynamic codes is that of RFC 1951, 3.2.7.
+// Makes dynamic codes and their header, as RFC 1951, 3.2.7, defines it.
 #include "gpu_engine/codec/gdeflate/block_codes.h"
 
 #include <algorithm>
@@ -83,7 +83,7 @@ DynamicCodes::DynamicCodes(const SymbolCounts& counts) {
     header_bits_ += std::size_t{length_counts[i]} * (length_code_sizes_[i] + extra_bits_of(i));
 }
 
-// The lengths of both alphabets are one sequence, which is cut into runs.
+// The code lengths of both alphabets make one sequence, which is cut into runs of equal lengths.
 void DynamicCodes::make_length_items() {
   std::array<std::uint8_t, litlen_symbol_count + distance_symbol_count> lengths;
   std::copy_n(codes_.litlen_sizes.begin(), litlen_count_, lengths.begin());

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The codes of a block: the fixed ones, or codes made for its own counts, with the header that
-// describes them; and what a block costs under them.
+// The codes of a block, and how many bits the block has under them. The codes are the fixed ones,
+// or dynamic ones that are made for the block's own counts.
+//
+// A block begins with its head, three bits. Dynamic codes are described after the head, in what is
+// called the header here: HLIT, HDIST, HCLEN and the code lengths (format.h).
 #pragma once
 
 #include <array>
@@ -11,7 +14,7 @@
 
 namespace nacre::engine::gdeflate {
 
-// The bits in front of every block: last block, and kind.
+// The head of every block: one bit for the last block, two for the kind.
 inline constexpr unsigned block_head_bits = 3;
 inline constexpr unsigned stored_size_bits = 16;
 
@@ -23,19 +26,20 @@ struct BlockCodes {
   std::array<std::uint16_t, distance_symbol_count> distance_codes;
 };
 
-// The bits of all symbols with their extra bits, without the head.
+// How many bits the symbols and their extra bits have, without head and header.
 std::size_t count_body_bits(const SymbolCounts& counts, const BlockCodes& codes);
 
+// The codes of RFC 1951, 3.2.6. Thread-safe.
 const BlockCodes& fixed_codes();
 
-// The dynamic codes for counts and their description in the block.
+// The best dynamic codes for these counts, and their header.
 class DynamicCodes {
  public:
   explicit DynamicCodes(const SymbolCounts& counts);
 
   const BlockCodes& codes() const { return codes_; }
   std::size_t header_bits() const { return header_bits_; }
-  // Writes into a block whose head is written.
+  // Call it right after the block's head is written.
   void write_header(PageWriter& page) const;
 
  private:
@@ -51,7 +55,7 @@ class DynamicCodes {
   BlockCodes codes_;
   unsigned litlen_count_;
   unsigned distance_count_;
-  unsigned length_code_count_;  // how many of code_length_order are written
+  unsigned length_code_count_;  // how many sizes are written, in the order of code_length_order
   std::array<std::uint8_t, code_length_symbol_count> length_code_sizes_;
   std::array<std::uint16_t, code_length_symbol_count> length_codes_;
   std::array<LengthItem, litlen_symbol_count + distance_symbol_count> length_items_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins blocks from below: of all pairs of neighbours it joins the one whose union costs least
-// compared to the two, until no union saves anything. Costs are estimated from entropies.
+// Starts with many blocks and joins them: of all pairs of neighbours it joins the one that saves
+// most, until no pair saves anything. Costs are estimated from entropies.
 #include "gpu_engine/codec/gdeflate/block_split.h"
 
 #include <algorithm>
@@ -11,9 +11,9 @@ namespace nacre::engine::gdeflate {
 namespace {
 
 constexpr std::size_t piece_item_count_min = 1024;
-// How many blocks literals alone have before any are joined.
+// Bytes that are all literals start with this many blocks.
 constexpr std::size_t literal_block_count = 4;
-// The cost of a description of codes: its fixed part, and a part for each symbol that occurs.
+// The estimated cost of a block's header: a fixed part, and a part for each symbol that occurs.
 constexpr std::uint32_t header_cost = 60 * cost_of_a_bit;
 constexpr std::uint32_t header_cost_per_symbol = 4 * cost_of_a_bit;
 
@@ -26,7 +26,7 @@ std::uint32_t count_block_cost(const SymbolCounts& counts) {
          entropy_cost(counts.litlen) + entropy_cost(counts.distance);
 }
 
-// Joins the blocks of split, whose ends and counts are filled in.
+// Joins blocks of split, whose ends, counts and block_count are filled in.
 void join_blocks(BlockSplit& split) {
   std::size_t count = split.block_count;
   std::array<std::uint32_t, block_count_max> costs;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the rounds of a block. A match takes the place of two symbols: its length in one round,
-// its distance in the same lane of the next. So a round is laid out first, with the distances that
-// the round before has left to it. Then its 32 codes go to the lanes in their order.
+// Writes the rounds of a block. A match occupies its lane in two rounds: its length in one, its
+// distance in the next. So a round is laid out first: distances of matches that the round before
+// began, and new items in the other lanes. Then its 32 codes go to the lanes in their order.
 #include "gpu_engine/codec/gdeflate/block_writer.h"
 
 #include <algorithm>
@@ -10,8 +10,9 @@
 namespace nacre::engine::gdeflate {
 namespace {
 
-// The bits of each item: indexed by its byte for a literal, and by its size, after those, for a
-// length with its extra bits. The entry of match_size_long and above lacks its extra bits.
+// The bits of each item. The table has an entry for each literal and then one for each size of a
+// match, extra bits included. The last entry stands for all sizes from match_size_long on, and
+// lacks their extra bits.
 class ItemCodes {
  public:
   explicit ItemCodes(const BlockCodes& codes) : codes_(codes) {
@@ -32,7 +33,7 @@ class ItemCodes {
                             distance_symbols[symbol].bits, distance_symbols[symbol].base};
   }
 
-  // The literal or the length.
+  // The code of a literal, or of a match's length.
   LaneCode litlen(Item item) const {
     const unsigned value = item_value(item);
     if (value < match_size_long) [[likely]]
@@ -41,7 +42,7 @@ class ItemCodes {
     constexpr ExtraBits extra = length_symbols[length_symbol_count - 1];
     return {code.bits | (value - extra.base) << code.count, code.count + extra.bits};
   }
-  // The distance; any code for a literal.
+  // The code of a match's distance; for a literal the result has no meaning.
   LaneCode distance(Item item) const {
     const unsigned distance = match_distance(item) + !is_match(item);
     const DistanceCode& code = distances_[distance_symbol(distance)];
@@ -80,7 +81,7 @@ void write_stored(PageWriter& page, ByteView plain) {
 void write_items(PageWriter& page, const BlockCodes& codes, std::span<const Item> items) {
   const ItemCodes item_codes(codes);
   std::array<RoundCodes, 2> rounds{};
-  std::uint32_t begun = 0;  // lanes that get a distance in this round
+  std::uint32_t begun = 0;  // mask of lanes that get a distance in this round
   unsigned now = 0;
   const Item* next = items.data();
   const Item* const end = next + items.size();

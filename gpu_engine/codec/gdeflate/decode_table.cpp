@@ -44,8 +44,8 @@ TableEntry add_code(TableEntry meaning, unsigned size) {
   return meaning + (size << 8 | size);
 }
 
-// Takes the codes longer than direct_bits, in the order of their codes. Those that begin with the
-// same direct_bits bits follow each other and share a subtable.
+// Enters the codes longer than direct_bits, which come in the order of the canonical code. Codes
+// that begin with the same direct_bits bits come one after the other and share a subtable.
 class SubtableBuilder {
  public:
   explicit SubtableBuilder(DecodeTable& table) : table_(table) {}
@@ -104,7 +104,8 @@ bool build_table(std::span<const std::uint8_t> code_sizes, std::span<const Table
     used += counts[size] << (code_size_bits_max - size);
     if (counts[size] != 0) longest = size;
   }
-  // Where all codes are shorter than the index, its other bits repeat what the first ones say.
+  // If all codes are shorter than the index, only 2^longest entries are computed. The rest of the
+  // table repeats them.
   const unsigned filled_bits = std::min(index_bits, longest);
   const unsigned code_count = next_place[code_size_bits_max + 1];
   if (used != 1u << code_size_bits_max) {

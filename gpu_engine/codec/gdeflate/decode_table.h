@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Huffman codes as look-up tables for a decoder that sees the next bits of a lane, lowest first.
 //
-// The table is indexed with the next direct_bits bits. Its entry says all that a symbol means: a
-// value, how many bits the code has, and how many it has with the extra bits that the value still
-// lacks. A code longer than direct_bits leads to a subtable, which the bits after those index.
+// The table is indexed with the next direct_bits bits. An entry tells all about a symbol: a base
+// value, the size of the code in bits, and that size with the extra bits, which are to be added to
+// the value. The entry of a code longer than direct_bits names a subtable, which is indexed with
+// the bits that follow.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@
 namespace nacre::engine::gdeflate {
 
 // From the top: value:16 | is_subtable | is_unusable | 0:2 | code bits:4 | is_end | is_match | 0:1
-// | all bits:5. Since there are zeros above them, both counts of bits can be used as they are for a
-// shift of 64 bits.
+// | all bits:5. The zeros above both counts of bits make six-bit fields of them, so that a 64-bit
+// shift can use them without a further mask.
 using TableEntry = std::uint32_t;
 
 inline constexpr TableEntry entry_is_subtable = 1u << 15;  // value = index of the subtable
@@ -41,7 +42,7 @@ constexpr unsigned entry_value(TableEntry entry, std::uint64_t bits) {
 inline constexpr unsigned direct_bits = 11;
 inline constexpr unsigned direct_count = 1u << direct_bits;
 inline constexpr unsigned subtable_bits = code_size_bits_max - direct_bits;
-// A subtable has at least two symbols when the code is complete.
+// Each subtable of a complete code holds at least two symbols.
 inline constexpr unsigned table_size_max =
     direct_count + (litlen_symbol_count_max / 2 << subtable_bits);
 
@@ -53,15 +54,16 @@ constexpr TableEntry look_up(const TableEntry* table, std::uint64_t bits) {
   return table[entry_value(entry) + (bits >> direct_bits) % (1u << subtable_bits)];
 }
 
-// The meanings of an alphabet's symbols: their entries without the bits of a code.
+// By symbol: the table entry without the bits of its code (add_code() in the .cpp adds these).
 std::span<const TableEntry> litlen_meanings();
 std::span<const TableEntry> distance_meanings();
 std::span<const TableEntry> code_length_meanings();
 
-// Builds the table of the canonical code with these sizes (0 = no code; there are at most as many
-// sizes as meanings). False when the sizes are not those of a prefix code: too many codes, or too
-// few where there is more than one. A single code must be of one bit. index_bits: direct_bits, or
-// less where no code is longer.
+// Builds the table of the canonical code with these sizes by symbol (0 = no code; there are at most
+// as many sizes as meanings). False when the sizes are not those of a complete prefix code. Two
+// incomplete codes are allowed: no symbol at all, and a single symbol with a code of one bit; what
+// they leave free is entry_is_unusable. index_bits: direct_bits, or less if no code is longer.
+// Thread-safe.
 bool build_table(std::span<const std::uint8_t> code_sizes, std::span<const TableEntry> meanings,
                  unsigned index_bits, DecodeTable& table);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plain decoder: block by block, round by round, lane by lane, as format.h describes it. It
-// checks every read and every write. fast_rounds.h takes over the rounds in the middle of a block,
-// where it can see everything that could go wrong, and hands the lanes back.
+// checks every read and every write. The fast rounds (fast_rounds.h) decode the middle of a block,
+// where they can tell in advance that nothing will go wrong; the plain decoder does the rest.
 #include "gpu_engine/codec/gdeflate/decoder.h"
 
 #include <algorithm>
@@ -14,7 +14,8 @@
 namespace nacre::engine::gdeflate {
 namespace {
 
-// The tables of RFC 1951, 3.2.6, built once: a block of fixed codes may be as short as ten bits.
+// The tables of RFC 1951, 3.2.6. They are built once, not for each block, because a block of fixed
+// codes may be as short as ten bits.
 const BlockTables& fixed_tables() {
   static const BlockTables tables = [] {
     BlockTables made;
@@ -175,8 +176,8 @@ class PageDecoder {
 
   Lanes lanes_;
   MutableByteView plain_;
-  std::size_t at_ = 0;   // bytes of the literals and matches so far
-  BlockTables& tables_;  // of the block of dynamic codes
+  std::size_t at_ = 0;   // plain bytes so far, those of begun matches included
+  BlockTables& tables_;  // of the last block with dynamic codes
   bool is_fast_;
   std::uint32_t begun_ = 0;  // lanes whose match lacks its distance
   BegunMatches matches_;

@@ -6,11 +6,11 @@
 
 namespace nacre::engine::gdeflate {
 
-// False when page is not one whole page of exactly plain.size() bytes (at most 64 KiB), with
-// nothing behind it. What plain holds then is not defined.
+// False when page is not one whole page of exactly plain.size() bytes (at most 64 KiB) with nothing
+// behind it; the content of plain is then undefined.
 bool decode_page(ByteView page, MutableByteView plain);
 
-// The same by the plain rounds alone, without the fast ones. For tests: it is the definition.
+// As decode_page(), but without the fast rounds. For tests, which compare the two.
 bool decode_page_plainly(ByteView page, MutableByteView plain);
 
 }  // namespace nacre::engine::gdeflate

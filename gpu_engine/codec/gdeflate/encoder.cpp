@@ -58,7 +58,8 @@ struct Block {
   }
 };
 
-// How far the bound of a page may exceed its size: each lane's open word may be all but full.
+// The most by which page_size_bound() exceeds the size of a page: one word a lane, if the bits of
+// every lane end exactly with a word.
 constexpr std::size_t bound_excess_max = page_size_bytes_min;
 
 std::size_t write_page(std::span<const Block> blocks, std::size_t plain_size, MutableByteView out) {
@@ -94,7 +95,7 @@ SymbolCounts count_bytes(ByteView plain) {
   return counts;
 }
 
-// A block whose matches are shorter than this on average may be cheaper without any.
+// A block whose items are shorter than this on average may be cheaper with literals alone.
 constexpr std::size_t short_item_bytes = 6;
 
 Block make_block(ByteView plain, std::span<const Item> items, const SymbolCounts& counts) {

@@ -6,11 +6,11 @@
 
 namespace nacre::engine::gdeflate {
 
-// level 1 fastest … 9 smallest. plain: 1 to 65536 bytes. Returns the size of the page; 0 when it is
-// not smaller than plain, or does not fit into out.
+// level: 1 fastest … 9 smallest. plain: 1 to 65536 bytes. out: any size. Returns the size of the
+// page, or 0 when the page would not be smaller than plain or does not fit into out.
 std::size_t encode_page(int level, ByteView plain, MutableByteView out);
 
-// The same with literals alone.
+// As encode_page(), but the page has no matches.
 std::size_t encode_page_of_literals(ByteView plain, MutableByteView out);
 
 }  // namespace nacre::engine::gdeflate

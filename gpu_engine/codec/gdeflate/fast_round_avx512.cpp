@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A round with 16 lanes a register (AVX-512 F, BW, VL and VBMI2). The table look-ups are gathers.
-// The refill is what vpexpandd does: the next words of the page go, in their order, to the lanes
-// that have fewer than 32 bits left. vpcompressb moves the literals of the round together.
+// Reads a round with 16 lanes a register (AVX-512 F, BW, VL and VBMI2). The table look-ups are
+// gathers. One vpexpandd refills the lanes: it gives the next words of the page, in their order, to
+// the lanes that have fewer than 32 bits left. vpcompressb packs the literals of the round.
 #include "gpu_engine/codec/gdeflate/fast_round.h"
 
 #if defined(__x86_64__)
@@ -22,7 +22,7 @@
 namespace nacre::engine::gdeflate {
 namespace {
 
-// The low and the high halves of the bits of 16 lanes, and how many bits there are.
+// 16 lanes: the low and the high half of each lane's bits, and their count.
 struct Half {
   __m512i low;
   __m512i high;

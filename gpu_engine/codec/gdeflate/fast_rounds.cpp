@@ -4,22 +4,22 @@
 //
 //   if lane began a match in the round before: read its distance, copy the match;
 //   else: read a symbol; a literal is written, a length begins a match;
-//   if lane has fewer than 32 bits left: it takes the next word of the page;
+//   if lane has fewer than 32 bits left: give it the next word of the page;
 //
 // 1. A round is read as a whole, without a branch on what it holds. A mask of the matches begun in
-//    the round before gives each lane its table (of literals and lengths, or of distances), and
-//    arithmetic on "fewer than 32 bits left" gives it its word. The lanes are kept as they were, so
-//    a round with anything unusual in it is dropped and read again plainly.
-// 2. The plain bytes of a round are written when the next one is read, for only then are its
-//    distances known. So they are written in their order, and a write that goes too far is
-//    overwritten by what follows. Hence each match costs one copy of 32 bytes, and the literals
-//    before it another one, however many they are: the round collects its literals in a row.
-// 3. No byte is checked by itself. A round is taken only when the page has a word for every lane,
-//    and when the plain bytes have room for all of the round and for a copy that goes too far.
+//    the round before selects each lane's table (of literals and lengths, or of distances), and
+//    arithmetic on "fewer than 32 bits left" selects whether the lane gets a word. The lanes from
+//    before the round are kept: if the round holds anything unusual, it is dropped and the plain
+//    decoder reads it again.
+// 2. The plain bytes of a round are written after the next round is read, for only then are its
+//    distances known. They are written in their order, so a copy may write too many bytes: what
+//    follows overwrites the surplus. Hence a usual match costs one copy of 32 bytes, and all
+//    literals before it, which the round has collected in a row, cost another.
+// 3. No byte is checked by itself. A round is read only if the page has a word left for every lane,
+//    and written only if the plain bytes have room for the whole round and the surplus of a copy.
 //
-// A round takes about 25 operations for each lane and 20 for each match. The plain way tests for
-// every symbol its kind, the refill and the room, and each of these tests is now and then
-// mispredicted.
+// A round costs about 25 operations for each lane and 20 for each match. The plain loop has three
+// branches for every symbol (its kind, the refill, the room), and each is sometimes mispredicted.
 #include "gpu_engine/codec/gdeflate/fast_rounds.h"
 
 #include "gpu_engine/codec/copy_step.h"
@@ -31,16 +31,16 @@
 namespace nacre::engine::gdeflate {
 namespace {
 
-// A round's last copies may go this far past its own bytes.
+// The last copies of a round may write this many bytes past the end of the round.
 constexpr std::size_t slack_bytes = 2 * copy_size_bytes;
 constexpr std::size_t round_words_size_bytes = lane_count * word_size_bytes;
 
-// Copies matches that are long or overlap themselves. Writes less than copy_size_bytes too far.
+// Copies a match that is long or overlaps itself. Writes fewer than copy_size_bytes surplus bytes.
 void copy_any_match(Byte* to, std::size_t distance, std::size_t size) {
   constexpr std::size_t step_bytes = 16;
   Byte* const end = to + size;
   if (distance < step_bytes) {
-    // Repeats the distance until a multiple of it is wide enough.
+    // Copies byte by byte until a multiple of the distance is at least a step.
     const std::size_t wide = step_bytes + distance - 1 - (step_bytes - 1) % distance;
     for (std::size_t i = 0; i < wide; ++i)
       to[i] = (to - distance)[i];
@@ -51,8 +51,8 @@ void copy_any_match(Byte* to, std::size_t distance, std::size_t size) {
     copy_step<step_bytes>(to, to - distance);
 }
 
-// Writes the plain bytes of a round, whose distances the next one has read. False when a distance
-// reaches before the first plain byte.
+// Writes the plain bytes of a round at to. next: the round after it, which holds the distances of
+// its matches. False when a distance reaches before the first plain byte.
 bool write_round(const Round& round, const Round& next, const Byte* plain_begin, Byte* to) {
   std::uint32_t item = 0;
   for (std::uint32_t left = round.matches; left != 0; left &= left - 1) {
@@ -74,8 +74,8 @@ bool write_round(const Round& round, const Round& next, const Byte* plain_begin,
   return true;
 }
 
-// Hands a round whose distances are not read yet to the plain decoder: writes its literals and
-// begins its matches.
+// Prepares a round whose distances are not read yet for the plain decoder: writes its literals at
+// their places, and enters its matches.
 void begin_round(const Round& round, Byte* plain, std::size_t at, BegunMatches& matches) {
   std::uint32_t item = 0;
   const auto write_literals = [&](std::uint32_t end) {
@@ -142,8 +142,8 @@ bool run_fast_rounds(const BlockTables& tables, Lanes& lanes, MutableByteView pl
   std::array<LaneBits, 2> lane_bits;
   lane_bits[0] = {lanes.bits, lanes.count};
   std::array<Round, 2> rounds;
-  unsigned now = 0;        // the round whose distances come next, and the lanes after it
-  std::size_t begin = at;  // of that round's plain bytes
+  unsigned now = 0;  // index of the round whose distances come next, and of the lanes after it
+  std::size_t begin = at;  // where the plain bytes of that round begin
   const Byte* next = lanes.next;
   while (static_cast<std::size_t>(lanes.end - next) >= round_words_size_bytes) {
     Round& round = rounds[now];

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fast decoding of the rounds in the middle of a block. It stops before the first round that it
-// does not take: one with the end of the block, with anything that a page may not hold, or too near
-// the end of the page or of the plain bytes. The plain decoder continues from there and finds out
-// which it was.
+// Fast decoding of the rounds in the middle of a block. It stops before the first round that holds
+// the end of the block or anything that a page may not hold, or that is too near the end of the
+// page or of the plain bytes. The plain decoder continues with that round.
 #pragma once
 
 #include "gpu_engine/codec/gdeflate/decode_table.h"
@@ -27,9 +26,10 @@ struct BegunMatch {
 };
 using BegunMatches = std::array<BegunMatch, lane_count>;
 
-// Starts at the first round of a block. at: plain bytes so far, both literals and begun matches.
-// begun: the lanes whose match lacks its distance; none at first. False when a distance reaches
-// before the first plain byte.
+// Decodes from the first round of a block on, and leaves lanes, at, begun and matches for the plain
+// decoder. at: the count of plain bytes so far, those of begun matches included. begun: on return,
+// the mask of lanes whose match lacks its distance; matches holds these matches, by lane. Returns
+// false when a distance reaches before the first plain byte. Thread-safe.
 bool run_fast_rounds(const BlockTables& tables, Lanes& lanes, MutableByteView plain,
                      std::size_t& at, std::uint32_t& begun, BegunMatches& matches);
 

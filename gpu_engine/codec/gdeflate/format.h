@@ -7,11 +7,10 @@
 // distance symbols 30 and 31) whose bits are dealt out to 32 lanes, so that 32 threads can decode
 // it. It is a sequence of little-endian u32 words and holds at most 64 KiB of plain bytes.
 //
-// Lanes. Each lane is a stream of bits, lowest bit of a word first. It begins with one word: the
-// page's words 0 … 31 belong to lanes 0 … 31. Whenever a lane has been read, and fewer than 32 of
-// its bits are left unread, the next word of the page that nobody has taken yet is its next one.
-// So the order of the words is the order in which a decoder needs them. A page ends with the last
-// word that is taken; what is left unread in the lanes is zeros.
+// Lanes. Each lane is a stream of bits, lowest bit of a word first. The page's words 0 … 31 are the
+// first words of lanes 0 … 31. Whenever a read leaves fewer than 32 unread bits in a lane, that
+// lane gets the next word of the page. So the order of the words is the order in which a decoder
+// needs them. A page ends with the last word that a lane gets; bits left unread are zeros.
 //
 // Blocks follow each other until one is marked as the last. In the order of reading:
 //
@@ -27,8 +26,8 @@
 //   rounds              each lane in turn: the distance (code, extra bits) of the match that it
 //                       began in the round before; otherwise the next literal, length (code,
 //                       extra bits) or end of block
-//   The end of block ends the giving out of literals and lengths: the later lanes of that round
-//   read only distances, and one more round reads the distances of the matches that began in it.
+//   After the end of block no literal or length is read: the later lanes of that round read only
+//   distances, and one more round reads the distances of the matches that began in that round.
 //
 // The plain bytes are those of the literals and matches in the order in which they begin.
 #pragma once
@@ -89,7 +88,8 @@ inline constexpr std::array<ExtraBits, distance_symbol_count> distance_symbols =
     {16385, 13}, {24577, 13}, {32769, 14}, {49153, 14},
 }};
 
-// Codes are written with their first, highest bit lowest. code < 2^bits, bits at most 15.
+// Reverses the order of a code's bits: a page holds the highest bit of a code first, that is
+// lowest. code < 2^bits, bits at most 15.
 constexpr unsigned reverse_code(unsigned code, unsigned bits) {
   code = (code & 0x5555) << 1 | (code & 0xaaaa) >> 1;
   code = (code & 0x3333) << 2 | (code & 0xcccc) >> 2;

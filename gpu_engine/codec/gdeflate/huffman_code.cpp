@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes sizes by the in-place method of Moffat and Katajainen (WADS 1995): one array of sorted
-// counts becomes the tree's parents, then the depths. Depths past the limit are cut to it. These
-// cut codes take too much of the code's space, which is given back by making the longest of the
-// shorter codes longer.
+// counts becomes the tree's parents, then the depths. Depths past the limit are cut to the limit.
+// The cut codes then use more than the whole code space, until enough of the longest codes below
+// the limit are made one bit longer.
 #include "gpu_engine/codec/gdeflate/huffman_code.h"
 
 #include <algorithm>

@@ -7,14 +7,15 @@
 
 namespace nacre::engine::gdeflate {
 
-// The sizes of the codes of least total size, none longer than size_max bits (where that limit
-// applies, close to the least). Symbols that do not occur have size 0. When fewer than two symbols
-// occur, the first others are given a code, so that every code is complete. Counts are below 2^22,
-// and there are at most 512 symbols.
+// Computes the sizes in bits of codes whose total size is least. No code is longer than size_max
+// bits; where that limit matters, the total is close to the least. Symbols that do not occur get
+// size 0. If fewer than two occur, the lowest of the other symbols get a code too, so that every
+// code is complete. counts and sizes are equally long: 2 to 512 symbols. Each count is below 2^22.
 void make_code_sizes(std::span<const std::uint32_t> counts, unsigned size_max,
                      std::span<std::uint8_t> sizes);
 
-// The canonical code of these sizes, each with its first bit lowest, as GDeflate writes them.
+// Computes the canonical code with these sizes (at most 15 bits). The first bit of each code is its
+// lowest, as GDeflate writes them. A symbol of size 0 gets an undefined code.
 void assign_codes(std::span<const std::uint8_t> sizes, std::span<std::uint16_t> codes);
 
 }  // namespace nacre::engine::gdeflate

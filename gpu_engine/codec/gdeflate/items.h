@@ -43,7 +43,7 @@ inline constexpr auto length_symbol_of_size = [] {
   return symbols;
 }();
 
-// The symbol's number, counted from the first length symbol.
+// The index of a match size's symbol, counted from the first length symbol. size: at least 3.
 constexpr unsigned length_symbol(unsigned size) {
   return length_symbol_of_size[size < match_size_long ? size : match_size_long];
 }
@@ -79,7 +79,7 @@ struct SymbolCounts {
 
 // The items of a page and their counts.
 struct ItemList {
-  // Literals are added in steps, which may go past their last.
+  // Literals are added in steps of this many, and the last step may write past the last literal.
   static constexpr std::size_t step = 8;
 
   std::array<Item, page_plain_size_max + step> items;
@@ -95,7 +95,7 @@ struct ItemList {
     items[count++] = byte;
     ++counts.litlen[byte];
   }
-  // Reads up to step - 1 bytes more than size.
+  // Reads bytes in whole steps: up to step - 1 bytes more than size.
   void add_literals(const std::uint8_t* bytes, std::size_t size) {
     for (std::size_t i = 0; i < size; i += step)
       for (std::size_t j = 0; j < step; ++j)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 32 lanes of a page, read plainly.
+// Reads the 32 lanes of a page one at a time. The page must outlive the object. Not thread-safe.
 #pragma once
 
 #include <array>
@@ -10,9 +10,9 @@
 
 namespace nacre::engine::gdeflate {
 
-// Between reads each lane holds 32 to 63 bits. A read takes at most 31, and must be followed by
-// refill() before another lane is read. Words that the page lacks make the lanes torn, and read as
-// zeros.
+// Between reads each lane holds 32 to 63 bits. Reads of one lane may take at most 31 of them before
+// its refill(), which must come before another lane is read. If the page has no more words,
+// refill() sets `torn` and adds zeros.
 struct Lanes {
   std::array<std::uint64_t, lane_count> bits;
   std::array<std::uint32_t, lane_count> count;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds matches. Each position has a chain of the positions before it whose first four bytes have
-// the same hash, the nearest first, and one more candidate: the nearest with the same three bytes.
+// Finds matches. Candidates for a position are earlier positions: a chain of those whose first four
+// bytes have the same hash, the nearest first, and the last position whose first three bytes have
+// the same hash.
 //
-// A page has as many positions as 16 bits count, so nothing ever slides or wraps. Position 0, where
-// chains end, is a candidate like the others, since the bytes there are compared anyway.
+// A page has at most 2^16 positions, so 16 bits hold any of them and the tables never slide or
+// wrap. Position 0 ends every chain and is a candidate itself; that is safe, since the bytes of
+// every candidate are compared.
 #pragma once
 
 #include <array>
@@ -21,11 +23,12 @@ struct Match {
   std::uint32_t distance = 0;
 };
 
-// Finds matches in one run of plain bytes, which outlive the search and are 1 to 65,536. Not
-// thread-safe.
+// Finds matches in 1 to 65,536 plain bytes, which must outlive the search. begin() comes first.
+// Then every position from 1 on is passed once, in order, to find_longest(), find_all() or
+// insert(). Not thread-safe.
 class MatchFinder {
  public:
-  // The bytes that are hashed. A position with fewer bytes left is not hashed.
+  // How many bytes are hashed. A position with fewer bytes left has no candidates and is none.
   static constexpr std::size_t hashed_bytes = 4;
 
   void begin(ByteView plain) {
@@ -35,10 +38,9 @@ class MatchFinder {
     if (plain.size() > hashed_bytes) insert(0);
   }
 
-  // Returns the longest match at a position, if it is longer than size_min, else one of size 0. Of
-  // several of that size it is the nearest. Looks at no more than depth candidates, and stops when
-  // a match has nice_size bytes. The position must be the next one (after 0) that is not yet
-  // inserted; it is inserted then.
+  // Returns the longest match at a position, the nearest of several. If none is longer than
+  // size_min, the result has size 0. Looks at no more than depth candidates of the chain, and stops
+  // at a match of nice_size bytes. Also inserts the position.
   Match find_longest(std::size_t at, std::size_t size_min, unsigned depth, std::size_t nice_size) {
     Search search(*this, at);
     Match best;
@@ -54,10 +56,9 @@ class MatchFinder {
     return best;
   }
 
-  // Puts into matches, which is not empty, all matches at a position that are longer than the
-  // nearer
-  // ones, shortest first, until it is full, and returns their count. depth, nice_size and the
-  // position are as in find_longest().
+  // Writes into matches (at least one) the matches at a position, each longer than all nearer ones,
+  // shortest first, until matches is full. Returns their count. Also inserts the position. depth
+  // and nice_size are as in find_longest().
   std::size_t find_all(std::size_t at, unsigned depth, std::size_t nice_size,
                        std::span<Match> matches) {
     Search search(*this, at);
@@ -77,7 +78,7 @@ class MatchFinder {
   }
 
  private:
-  // Takes the candidates of a position from the chains, and inserts it.
+  // Looks up the first candidates of a position, and then inserts the position.
   class Search {
    public:
     Search(MatchFinder& finder, std::size_t at)
@@ -94,8 +95,8 @@ class MatchFinder {
     }
     unsigned three_distance() const { return static_cast<unsigned>(at_ - three_); }
 
-    // Calls found(size, distance) with each match that is longer than size_over and than those
-    // before, until it returns false.
+    // Calls found(size, distance) with each match that is longer than size_over and than all
+    // matches before it, until found() returns false.
     template <typename Found>
     void run(unsigned depth, std::size_t size_over, const Found& found) {
       if (room_ < hashed_bytes) return;
@@ -149,7 +150,7 @@ class MatchFinder {
   ByteView plain_;
   std::array<std::uint16_t, 1u << three_bits> last_of_three_;
   std::array<std::uint16_t, 1u << four_bits> last_of_four_;
-  std::array<std::uint16_t, page_plain_size_max> before_;  // the one before in the chain
+  std::array<std::uint16_t, page_plain_size_max> before_;  // by position: the next in its chain
 };
 
 }  // namespace nacre::engine::gdeflate

@@ -9,7 +9,8 @@
 
 namespace nacre::engine::gdeflate {
 
-// earlier < later <= end. The equal bytes may reach from the earlier stretch into the later one.
+// How many bytes from later on, up to end, equal those from earlier on. earlier < later <= end; the
+// two stretches may overlap.
 inline std::size_t count_equal(const Byte* earlier, const Byte* later, const Byte* end) {
   const Byte* const begin = later;
   while (end - later >= 8) {

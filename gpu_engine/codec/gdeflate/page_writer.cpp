@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts a round lane by lane without a branch: every code writes the open word at its place, for the
-// last time when the word is full.
+// Puts a round lane by lane without a branch: every code stores the open word at its place. The
+// last of these stores has the full word.
 #include "gpu_engine/codec/gdeflate/page_writer.h"
 
 namespace nacre::engine::gdeflate {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Deals bits out to the lanes of a page.
 //
-// A decoder takes a lane's next word when fewer than 32 of its bits are left: with T bits of the
-// lane read it has taken T / 32 words, rounded up, and one more. So while a word of a lane is being
-// written, the place of the lane's following word is known already. When that word gets its first
-// bit, the lane takes another place: the next of the page that no lane has.
+// A decoder gives a lane its next word when fewer than 32 bits of the lane are left: after T bits
+// of the lane are read it has got T / 32 words, rounded up, and one more. So while one word of a
+// lane is being written (the open word), the place of the lane's following word is known already.
+// When the following word gets its first bit, it becomes the open one, and the next free word of
+// the page becomes the lane's following word.
 #pragma once
 
 #include <array>
@@ -21,19 +22,20 @@ struct LaneCode {
   std::uint32_t count;
 };
 
-// What each lane gets in a round. No bits where it gets nothing.
+// By lane: the bits that it gets in a round; a count of 0 if it gets none.
 struct alignas(64) RoundCodes {
   std::array<LaneCode, lane_count> lanes;
 };
 
 struct OpenLanes {
-  // The bits of the open words, 1 to 32. A lane begins as if a full word lay before its first.
+  // The bits of the open words, and their counts: 1 to 32. At first each lane has a full open word
+  // of zeros at the place of its first word, which is written over.
   alignas(64) std::array<std::uint32_t, lane_count> bits;
   alignas(64) std::array<std::uint32_t, lane_count> counts;
-  // Places of the open words and of the words that follow them, counted in words.
+  // By lane: the index in the page of its open word and of its following word.
   alignas(64) std::array<std::uint32_t, lane_count> open;
   alignas(64) std::array<std::uint32_t, lane_count> following;
-  std::uint32_t next;  // words that have a place
+  std::uint32_t next;  // index of the page's next free word
   Byte* to;
 
   // The open word of a lane is full and the next one has its first bits.
@@ -44,18 +46,19 @@ struct OpenLanes {
   }
 };
 
-// Puts a round into the lanes, in their order.
+// Appends a round's bits to the lanes, in the order of the lanes.
 using PutRound = void (*)(OpenLanes& lanes, const RoundCodes& codes);
 void put_round_portable(OpenLanes& lanes, const RoundCodes& codes);
-// A function with AVX-512; nullptr where this processor lacks what it needs.
+// The variant for AVX-512; nullptr if this processor lacks AVX-512 F.
 PutRound find_put_round_avx512();
 
+// Writes one page. Not thread-safe.
 class PageWriter {
  public:
-  // to holds page_size_bound() bytes for everything that will be written.
+  // to has room for page_size_bound() of all bits that will be written, and outlives the writer.
   explicit PageWriter(Byte* to);
 
-  // The most bytes of a page whose lanes get bit_count bits together.
+  // The most bytes that a page can have whose lanes get bit_count bits in total.
   static constexpr std::size_t page_size_bound(std::size_t bit_count) {
     return (2 * lane_count + bit_count / word_bits) * word_size_bytes;
   }
@@ -72,7 +75,7 @@ class PageWriter {
   }
   void put_round(const RoundCodes& codes) { put_round_(lanes_, codes); }
 
-  // Writes the open words and returns the size of the page.
+  // Writes the open words, and returns the size of the page in bytes. Nothing may be put after it.
   std::size_t finish();
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A round with 16 lanes a register (AVX-512 F). Only the words that become full, about one in six,
-// are written, one by one.
+// Puts a round with 16 lanes a register (AVX-512 F). Only words that become full are stored, one by
+// one; that happens in about one lane in six.
 #include "gpu_engine/codec/gdeflate/page_writer.h"
 
 #if defined(__x86_64__)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Greedy and lazy parsing over chains of candidates. A lazy parser holds a match back while one of
-// the next positions has a better one.
+// Greedy and lazy parsing over chains of candidates. A lazy parser does not write a match before it
+// has looked for a better one at the next positions.
 #include <algorithm>
 #include <bit>
 
@@ -11,12 +11,13 @@
 namespace nacre::engine::gdeflate {
 namespace {
 
-// Whether a match saves anything compared to literals; that depends on how far it reaches.
+// Whether a match is cheaper than literals: one of three bytes is not if its distance is long.
 bool is_worth(const Match& match) {
   return match.size > match_size_min || match.distance <= 2048;
 }
 
-// How many bits more b is worth than a: a byte is worth about four, twice the distance costs one.
+// By how many bits b is better than a: each byte of a match saves about four bits, and each
+// doubling of its distance costs one.
 int gain(const Match& a, const Match& b) {
   return 4 * (static_cast<int>(b.size) - static_cast<int>(a.size)) + std::bit_width(a.distance) -
          std::bit_width(b.distance);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Near-optimal parsing. When the costs of every literal, length and distance are known, the
-// cheapest way from a position to the end of the page follows from the cheapest ways from the
-// positions after it. So one pass from the back finds it. The costs are the entropies of what the
-// pass before has chosen, block by block where the page is split; the first ones come from a lazy
-// parser.
+// Near-optimal parsing. When the cost of every literal, length and distance is known, the cheapest
+// way from a position to the end of the page follows from the cheapest ways from the positions
+// after it. So one pass from the back to the front finds all of them. The costs are the entropies
+// of the items that the pass before has chosen, separately for each block; the first pass takes
+// them from the items of a lazy parser.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -41,7 +41,7 @@ void find_matches(const OptimalEffort& effort, ByteView plain, MatchFinder& find
                          matches.begin() + static_cast<std::ptrdiff_t>(count));
     found.starts[++at] = static_cast<std::uint32_t>(found.matches.size());
     if (count == 0 || matches[count - 1].size < effort.nice_size) continue;
-    // A match this long is taken, so positions within it need no matches.
+    // A match this long will be chosen, so no matches are needed at the positions inside it.
     for (std::size_t end = at - 1 + matches[count - 1].size; at < end; ++at) {
       finder.insert(at);
       found.starts[at + 1] = static_cast<std::uint32_t>(found.matches.size());
@@ -49,7 +49,7 @@ void find_matches(const OptimalEffort& effort, ByteView plain, MatchFinder& find
   }
 }
 
-// Bits of every symbol, extra bits included, in units of 1 / cost_unit.
+// The cost of every symbol, extra bits included, in units of 1 / cost_unit bits.
 constexpr float cost_unit = 64;
 
 struct Costs {
@@ -105,7 +105,7 @@ struct Ways {
   std::array<Item, page_plain_size_max> items;  // the first step of each way
 };
 
-// Goes from end down to begin; the ways from end on are known.
+// Finds the ways from end - 1 down to begin. The ways from end on must be known.
 void find_ways(ByteView plain, std::size_t begin, std::size_t end, const PageMatches& found,
                const Costs& costs, Ways& ways) {
   for (std::size_t at = end; at-- > begin;) {
@@ -114,8 +114,8 @@ void find_ways(ByteView plain, std::size_t begin, std::size_t end, const PageMat
     unsigned size = match_size_min;
     for (const Match& match : found.at(at)) {
       const std::uint32_t distance_cost = costs.distances[distance_symbol(match.distance)];
-      // Of a match longer than the sizes that have a code, only the whole and those sizes are
-      // tried.
+      // Sizes from match_size_long on share one symbol. So of a longer match the sizes below
+      // match_size_long are tried, and its whole size.
       const unsigned last = std::min(match.size, match_size_long - 1);
       for (; size <= last; ++size) {
         const std::uint32_t cost = distance_cost + costs.sizes[size] + ways.costs[at + size];
