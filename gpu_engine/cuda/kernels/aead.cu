@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Seals and opens: turns the suites' tasks into tasks of the cipher, and runs cipher and tag in the
-// order of the direction.
+// Seals and opens: makes the cipher's tasks from the suites' tasks. Sealing then runs the cipher
+// first and the tags second, opening the other way round.
 #include "gpu_engine/cuda/kernels/aead.h"
 
 #include "gpu_engine/cuda/kernels/aes.cuh"
@@ -33,7 +33,7 @@ struct Workspace {
   }
 };
 
-// A message's first counter block or IV.
+// The first counter block (gcm, ctr_hmac) or the IV (cbc_hmac) of a message.
 __device__ uint4 first_vector(KeyForm form, const AeadTask& task, const SmallTables& tables,
                               const KeyTable& keys) {
   uint4 vector = load_bytes_of_block(task.nonce, sizeof(task.nonce));

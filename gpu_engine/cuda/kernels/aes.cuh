@@ -4,24 +4,24 @@
 // A state is four columns, each a little-endian word (row 0 is byte 0). The encryption table's word
 // of x is SubBytes and MixColumns of a column with x in row 0: bytes 2S, S, S, 3S. The table of row
 // r is the same, rotated left by 8 r bits. The decryption table does InvSubBytes and InvMixColumns:
-// bytes 14S', 9S', 13S', 11S'. So a plain round is, for each of four columns, four look-ups and
-// four XORs: one word of each row's table, and the round key.
+// bytes 14S', 9S', 13S', 11S'. So a plain round is, for each of four columns, four look-ups (one
+// word of each row's table) and four XORs (of these words and the round key).
 //
-// The tables lie in shared memory so that no two lanes meet in a bank: each lane has a copy of its
-// own in its own bank (Tezcan, "Optimization of Advanced Encryption Standard on graphics processing
-// units", 2021; here with all four tables). Tables 2k and 2k + 1 interleave: entry x of both is 256
-// bytes, 32 lanes of the one, then 32 of the other. So an address is byte 1 = x, byte 0 = 4 * lane.
-// With table_count 4 they take 128 KiB. With 2, for devices with less shared memory, they take 64
-// KiB, and words are rotated for the rows 2 and 3.
+// The tables lie in shared memory without bank conflicts: each lane has its own copy of every
+// table, in its own bank (Tezcan, "Optimization of Advanced Encryption Standard on graphics
+// processing units", 2021; here with all four tables). Tables 2k and 2k + 1 interleave: entry x of
+// both takes 256 bytes, first 32 lanes of table 2k, then 32 of table 2k + 1. So in an address
+// byte 1 is x, and byte 0 is 4 * lane. Four tables (table_count 4) take 128 KiB. Two, for devices
+// with less shared memory, take 64 KiB, and their words are rotated for rows 2 and 3.
 //
 // Counted for a block of AES-128 in a lane: 160 look-ups, each of them one byte permutation that
 // makes the address and one load; and 80 three-input XORs. A multiprocessor does 32 look-ups and 64
-// permutations or XORs a cycle, so the look-ups are the bound. They are 10 a byte, so 790 GB/s at
-// the 7.9 * 10^12 look-ups a second that an H200 was seen to do. AES-256 has 14 a byte, so 560
-// GB/s. Measured on one, 2026-11-21: CTR 764 and 554 GB/s.
+// permutations or XORs a cycle, so the look-ups are the bound: 10 for each byte. An H200 was seen
+// to do 7.9 * 10^12 look-ups a second, which gives 790 GB/s. AES-256 has 14 look-ups for each byte,
+// so 560 GB/s. Measured on an H200, 2026-11-21: CTR 764 and 554 GB/s.
 //
-// SmallTables are for a block here and there: a hash key, a tag's mask, an IV. They are one table,
-// and lanes may meet in a bank.
+// SmallTables serve single blocks: a hash key, a tag's mask, an IV. They are one table in shared
+// memory, and lanes may have bank conflicts.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,7 @@ constexpr std::uint32_t multiply_in_gf256(std::uint32_t a, std::uint32_t b) {
 // Words hold the substitution of a byte (FIPS 197, 5.1.1), or the inverse one.
 constexpr AesTable make_substitution(bool inverse) {
   AesTable table = {};
-  // 3 generates all but 0; 0xf6 is its inverse.
+  // The powers of 3 are all elements but 0; 0xf6 is the inverse of 3.
   std::uint32_t value = 1, inverse_value = 1;
   for (int i = 0; i < 255; ++i) {
     std::uint32_t mixed = inverse_value;
@@ -85,7 +85,7 @@ __device__ inline std::uint32_t rotate_left(std::uint32_t word, int bits) {
   return __funnelshift_l(word, word, bits);
 }
 
-// Four bytes at once, each times x.
+// Multiplies each of four bytes by x.
 __device__ inline std::uint32_t times_x(std::uint32_t column) {
   return (column & 0x7f7f7f7f) << 1 ^ ((column >> 7) & 0x01010101) * 0x1b;
 }
@@ -95,7 +95,8 @@ __device__ inline std::uint32_t mix_column(std::uint32_t column) {
   return times_x(column ^ next) ^ next ^ rotate_left(column, 16) ^ rotate_left(column, 8);
 }
 
-// InvMixColumns is MixColumns after adding 4 (a + a two rows on) to each row.
+// InvMixColumns is MixColumns after this step: to each row a, add 4 (a + b), where b is the row two
+// further on.
 __device__ inline std::uint32_t unmix_column(std::uint32_t column) {
   return mix_column(column ^ times_x(times_x(column ^ rotate_left(column, 16))));
 }
@@ -104,7 +105,7 @@ inline constexpr int table_pair_bytes = 256 * 256;
 
 // Four tables begin at this address of shared memory, so that the address is a constant in every
 // load. It lies past what the driver keeps for itself (1 KiB on sm_90). Two tables begin where
-// dynamic shared memory does: sm_75 has not a byte more.
+// dynamic shared memory begins, since they fill all that a block of sm_75 can have.
 inline constexpr int fixed_tables_address = 2048;
 
 template <int table_count>
@@ -114,8 +115,8 @@ inline constexpr int shared_tables_bytes = table_count / 2 * table_pair_bytes +
 template <int table_count>
 class SharedTables {
  public:
-  // All threads of the block call it. It takes shared_tables_bytes<table_count> of dynamic shared
-  // memory, and the kernel has no other.
+  // All threads of the block call it. shared: the kernel's dynamic shared memory, exactly
+  // shared_tables_bytes<table_count>; the kernel may have no static shared memory.
   __device__ SharedTables(std::uint32_t* shared, const AesTable& table) {
     base_ = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
     if (at_fixed_address) {
@@ -209,9 +210,9 @@ __device__ inline uint4 decrypt_round(const Tables& t, uint4 s, uint4 key) {
          key;
 }
 
-// No byte of the decryption table is the plain inverse substitution. So the last round is a full
-// one whose InvMixColumns is undone: some 40 operations, where a table would cost 16 bank
-// conflicts.
+// No byte of the decryption table is the plain inverse substitution. So the last round is run as a
+// full round, and then its InvMixColumns is undone. That takes some 40 operations; a table of its
+// own would have bank conflicts in 16 look-ups.
 template <typename Tables>
 __device__ inline uint4 last_decrypt_round(const Tables& t, uint4 s, uint4 key) {
   const uint4 mixed = decrypt_round(t, s, make_uint4(0, 0, 0, 0));
@@ -220,8 +221,8 @@ __device__ inline uint4 last_decrypt_round(const Tables& t, uint4 s, uint4 key) 
          key;
 }
 
-// Runs the rounds from first_round on, for a state that has passed the ones before. keys: of all
-// rounds, in registers.
+// Runs the rounds from first_round on, for a state that has passed the rounds before. keys: those
+// of all rounds, in registers.
 template <bool decrypt, int first_round, typename Tables>
 __device__ inline uint4 run_rounds(const Tables& t, uint4 s, const uint4 (&keys)[15],
                                    std::uint32_t round_count) {
@@ -243,7 +244,7 @@ __device__ inline uint4 run_rounds(const Tables& t, uint4 s, const uint4 (&keys)
                  : last_encrypt_round(t, s, keys[RoundKeys::last_round]);
 }
 
-// The round keys of one key, which lie distance apart.
+// The round keys of one key; in memory they are `distance` elements apart.
 template <int distance>
 struct RoundKeyView {
   const uint4* first;

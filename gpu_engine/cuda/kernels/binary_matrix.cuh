@@ -2,12 +2,14 @@
 // Products of binary matrices on the tensor cores (PTX ISA, mma with .b1 and .and.popc). Counts are
 // sums over the integers, and the lowest bit of a count is the sum over GF(2).
 //
-// One product adds A (16 x k bits) times B (k x 8 bits) to counts (16 x 8). With lane = 4 * group +
-// place, a lane holds of A the words of rows group and group + 8 at bits 32 * place and on (of
-// k = 256 also at 128 + 32 * place), of B the words of column group at the same bits, and the
-// counts of rows group and group + 8 in columns 2 * place and 2 * place + 1.
+// One product adds A (16 x k bits) times B (k x 8 bits) to counts (16 x 8). A lane has the number
+// lane = 4 * group + place, and holds
+//   - of A, in rows group and group + 8, the words that begin at bit 32 * place, and for k = 256
+//     also those that begin at bit 128 + 32 * place,
+//   - of B, in column group, the words at the same bits,
+//   - the counts of rows group and group + 8 in columns 2 * place and 2 * place + 1.
 //
-// Devices before sm_80 have no such instruction; they do the same by shuffles.
+// Devices before sm_80 lack the instruction (mma with .and.popc), and use shuffles instead.
 #pragma once
 
 #include <cstdint>
@@ -66,10 +68,10 @@ __device__ inline void multiply_add(RowCounts& counts, std::uint32_t low_0, std:
 #endif
 }
 
-// Collects the lowest bits of a row's counts, two column tiles at a time: the four counts of tiles
-// 2 u and 2 u + 1 become bit u of bytes 0 to 3. So the count of column j of tile t (n = 2 t + j)
-// ends at bit 8 (n mod 4) + n / 4; code that makes the matrices has to order the columns
-// accordingly.
+// Collects the lowest bits of a row's counts, two column tiles at a time: the lowest bits of the
+// four counts of tiles 2 u and 2 u + 1 become bit u of bytes 0 to 3. So the count of column j of
+// tile t, with n = 2 t + j, lands at bit 8 (n mod 4) + n / 4. The code that makes the matrices
+// orders their columns accordingly.
 __device__ inline void add_parities(std::uint32_t& bits, const std::int32_t (&even_tile)[2],
                                     const std::int32_t (&odd_tile)[2], int pair_of_tiles) {
   const std::uint32_t low = __byte_perm(even_tile[0], even_tile[1], 0x0040);

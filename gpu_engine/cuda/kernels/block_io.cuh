@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of 16 bytes, or DES's of 8 as two little-endian words, of a message at any address.
-// Nothing outside the message is touched: what lies past its size reads as zeros and is not
-// written.
+// Loads and stores blocks of a message at any address: 16 bytes, or for DES 8 bytes as two
+// little-endian words. Nothing outside the message is accessed: a block's bytes past the end of the
+// message read as zeros, and are not written.
 //
 // Addresses that are multiples of 16, 8 or 4 take one, two or four accesses. At any other address a
-// block with neighbours on both sides is cut out of the five aligned words that it lies in, and the
-// message's first and last block go byte by byte.
+// load cuts a block with neighbours on both sides out of the five aligned words that it lies in.
+// The message's first and last block, and all stores, then go byte by byte.
 #pragma once
 
 #include <cstdint>
@@ -67,7 +67,7 @@ __device__ inline uint4 load_block_at(const Byte* message, std::uint64_t offset,
   return load_unaligned_block(message, offset, size);
 }
 
-// The same for an offset of whole blocks, which has the message's alignment.
+// As load_block_at(), for an offset of whole blocks: it has the message's alignment.
 __device__ inline uint4 load_block(const Byte* message, std::uint64_t offset, std::uint64_t size) {
   __builtin_assume(__isGlobal(message));
   if (alignment_of(message) == 0 && size - offset >= block_bytes)

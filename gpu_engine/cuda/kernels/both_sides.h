@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Macros and constants for code that both the device's compiler and the host's compile. Tests run
-// such code on the host, where the hints for the device's compiler mean nothing.
+// Macros and constants for code that is compiled for the device and for the host. Tests run such
+// code on the host, where the hints for the device's compiler are empty.
 #pragma once
 
 #include <cstdint>
 
-// NACRE_HOST_DEVICE: a function of both sides. NACRE_BOTH_SIDES: the same, always inlined.
-// NACRE_LANE_CODE: a device's function, always inlined, which a host compiler takes for its own.
+// NACRE_HOST_DEVICE: a function for both sides. NACRE_BOTH_SIDES: the same, always inlined on the
+// device. NACRE_LANE_CODE: for nvcc a function of the device alone, always inlined; for a host
+// compiler an ordinary function.
 #ifdef __CUDACC__
 #define NACRE_HOST_DEVICE __host__ __device__
 #define NACRE_BOTH_SIDES __host__ __device__ __forceinline__

@@ -5,15 +5,18 @@
 //
 // A warp takes 2 KiB of its tile at a time: lane l loads the 16 bytes at 512 s + 16 l in step s.
 // The four lanes of a group make a row of 64 bytes; four steps make 32 rows. A row's remainder
-// stays with it, eight bits in each of its lanes, and is multiplied by x^(8 * 2048) before the next
-// 2 KiB. A tile is 8 to 64 KiB; at its end each lane multiplies one row by the power that its place
-// asks for, and the tile's remainder goes to memory. One more kernel adds a message's tiles up.
+// stays in the four lanes of the row, eight bits in each, and is multiplied by x^(8 * 2048) before
+// the next 2 KiB. A tile is 8 to 64 KiB. At its end each lane multiplies one row's remainder by the
+// power of x for the bytes that follow the row, and the sum, the tile's remainder, goes to memory.
+// A second kernel combines the tiles of each message.
 //
-// Tiles lie on the 16-byte grid of addresses and end with the message's last block. Zeros stand for
-// the bytes before the message, which changes nothing; the zeros after it are divided off.
+// Tiles begin and end at addresses that are multiples of 16; the last one ends with the message's
+// last block. Bytes of a block outside the message count as zeros. Zeros before the message change
+// nothing; for those after it the remainder is divided by a power of x.
 //
-// The fragments of the matrices are constants, 20 registers. 2 KiB cost a warp 4 loads, 24 products
-// and some 100 operations, a fifth of what memory at 4.2 TB/s leaves time for.
+// The fragments of the matrices are constants in 20 registers. 2 KiB cost a warp 4 loads, 24
+// products and some 100 operations. That is a fifth of what it could do while memory delivers them
+// at 4.2 TB/s.
 #include "gpu_engine/cuda/kernels/checksum.h"
 
 #include <algorithm>
@@ -55,7 +58,8 @@ __device__ std::uint32_t append_zeros(std::uint32_t remainder, std::uint64_t byt
   return remainder;
 }
 
-// A message on the grid of 16-byte blocks that its addresses make.
+// A message as blocks of 16 bytes at addresses that are multiples of 16. Its first and last block
+// may lie in the message only in part.
 struct Grid {
   const Byte* data;
   std::uint64_t size;
@@ -135,7 +139,7 @@ __device__ void add_batch(std::uint32_t (&rows)[4], const uint4 (&blocks)[4],
     rows[step] = results[step];
 }
 
-// The sum of the rows times their powers. All lanes get it.
+// The sum of the rows' remainders times their powers. All lanes get it.
 __device__ std::uint32_t sum_of_rows(const std::uint32_t (&rows)[4], std::uint32_t lane,
                                      std::uint32_t row_power, std::uint32_t polynomial) {
   // Lane 4 g + s takes row 8 s + g, whose bits are in the lanes of group g.
@@ -218,7 +222,7 @@ __global__ __launch_bounds__(hash_threads, hash_blocks) void reduce_tiles(const 
   }
 }
 
-// A block a message, with 32 or crc_finish_threads threads.
+// One block of 32 or crc_finish_threads threads per message.
 __global__ __launch_bounds__(crc_finish_threads) void add_tiles(
     const ChecksumTask* tasks, TilePlan plan, std::uint32_t tile_factor, int polynomial,
     const std::uint32_t* partials, std::uint32_t* results) {
@@ -272,7 +276,7 @@ struct Workspace {
   }
 };
 
-// Tiles are larger (2, 4 or 8 small ones) where there are enough of them to keep the device busy.
+// Tiles are 2, 4 or 8 small tiles long if enough of them remain to keep the device busy.
 std::uint32_t tile_factor_of(std::uint64_t total_bytes, int multiprocessors) {
   const std::uint64_t enough = std::uint64_t{4} * 24 * multiprocessors;
   std::uint32_t factor = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CRC-32 (IEEE) and CRC-32C over arrays of tasks. The values are those of checksum/crc32.h.
+// CRC-32 (IEEE) and CRC-32C over arrays of tasks. The values equal those of checksum/crc32.h.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,9 +13,11 @@ namespace nacre::engine::cuda {
 
 enum class ChecksumPolynomial : std::uint8_t { crc32, crc32c };
 
+// In bytes, for count tasks of at most total_bytes in all. The workspace is device memory, aligned
+// to 256 bytes.
 std::size_t checksum_workspace_size(std::uint32_t count, std::uint64_t total_bytes);
 
-// results[i]: task i's checksum.
+// results[i] becomes task i's checksum, which continues from its `before`.
 cudaError_t checksum(ChecksumPolynomial polynomial, const ChecksumTask* tasks, std::uint32_t count,
                      std::uint64_t total_bytes, std::uint32_t* results, void* workspace,
                      cudaStream_t stream);

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The codecs of pieces on the device: lz77, gdeflate, huffman, lzw and rle, a pair of launchers
-// each. A piece is at most 64 KiB. tasks.h says what a task and a result are; tasks and results are
-// device pointers.
+// The codecs of pieces on the device: for each of lz77, gdeflate, huffman, lzw and rle a launcher
+// that encodes and one that decodes (huffman is decoded by gdeflate_decode()). A piece is at most
+// 64 KiB. tasks.h says what a task and a result are; tasks and results are device pointers.
 //
-// Bytes are fetched in aligned words of four: the other bytes of the word that a range begins or
-// ends in may be read with it, and are never used.
+// Bytes are fetched in aligned words of four: bytes outside a range may be read if they share a
+// word with its first or last byte. They are never used.
 //
-// A workspace is device memory at a multiple of 16, and keeps nothing between calls. For each
-// launcher a function gives its size for count tasks; where that is 0 the workspace may be null.
-// level is the codec's level; a codec with only one way of encoding ignores it.
+// A workspace is device memory, aligned to 16 bytes, and keeps nothing between calls. For each
+// launcher a function gives the size of the workspace in bytes for count tasks; if that is 0 the
+// workspace may be null. level is the codec's level; encoders with only one way ignore it.
 //
-// The encoders of rle, lzw and huffman give the very bytes of the CPU's encoders; but the CPU's
-// codecs rle and lzw leave pieces alone that look random in a sample, and here each piece is coded.
-// The decoders take what the CPU's take, except that the one of lz77 refuses every match that
-// reaches into the last five bytes. For rle and lzw a code that is not smaller than its piece is
-// not valid.
+// The encoders of rle, lzw and huffman give the very bytes that the CPU's encoders give for a
+// piece. But every piece is encoded here, while the CPU's codecs first take a sample of each piece
+// and store those that look random. The output of lz4_encode() and gdeflate_encode() is not
+// deterministic: the same bytes may be coded differently at each call.
+//
+// The decoders accept what the CPU's decoders accept, with two exceptions. lz4_decode() refuses
+// every match that reaches into the last five bytes. The decoders of rle and lzw refuse a code that
+// is not smaller than its piece; on the CPU the framing around the codec refuses it.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -25,8 +28,8 @@ namespace nacre::engine::cuda {
 
 std::size_t lz4_encode_workspace_size(std::uint32_t count);
 
-// level: one of the CPU codec's fast levels. From 3 on the table is larger, at half the speed.
-// Equal bytes may be coded differently another time.
+// level: one of the CPU codec's fast levels, 0 to 4. From 3 on the hash table is larger, which
+// halves the speed.
 cudaError_t lz4_encode(const CodecTask* tasks, std::uint32_t count, std::uint32_t* results,
                        void* workspace, cudaStream_t stream, int level);
 
@@ -36,17 +39,17 @@ cudaError_t lz4_decode(const CodecTask* tasks, std::uint32_t count, std::uint32_
 
 std::size_t gdeflate_decode_workspace_size(std::uint32_t count);
 
-// Takes the pages that codec/gdeflate/decoder.h takes, and no others; a page of codec huffman is
-// one without matches.
+// Accepts the pages that codec/gdeflate/decoder.h accepts, and no others. A page of codec huffman
+// is a page without matches.
 cudaError_t gdeflate_decode(const CodecTask* tasks, std::uint32_t count, std::uint32_t* results,
                             void* workspace, cudaStream_t stream);
 
-// Pages of literals alone. All levels are the same.
+// Makes pages of literals alone. All levels give the same.
 std::size_t huffman_encode_workspace_size(std::uint32_t count);
 cudaError_t huffman_encode(const CodecTask* tasks, std::uint32_t count, std::uint32_t* results,
                            void* workspace, cudaStream_t stream, int level);
 
-// Pages with matches, of one block each. All levels are the same; pages are as small as those of
+// Makes pages with matches, of one block each. All levels give the same: pages as small as those of
 // the CPU's level 1.
 std::size_t gdeflate_encode_workspace_size(std::uint32_t count);
 cudaError_t gdeflate_encode(const CodecTask* tasks, std::uint32_t count, std::uint32_t* results,

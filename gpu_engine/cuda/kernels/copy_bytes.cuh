@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loads, stores and copies of bytes at any alignment, in aligned words that are shifted into place.
-// Bytes of a word that the source only touches are read too and not used, so device memory must
-// reach to the end of the source's last word.
+// Unless a function says otherwise, it may read all bytes of an aligned word of which the source
+// has only some. So device memory must reach to the end of the source's last aligned word.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace nacre::engine::cuda {
 
-// A value in global memory. The compiler is told so, because a load of a place that it knows
-// nothing of is slower.
+// Load and store a value in global memory. The compiler is told that the address is global: if it
+// does not know the address space, the access is slower.
 template <typename T>
 __device__ __forceinline__ T load(const T* from) {
   __builtin_assume(__isGlobal(from));
@@ -34,15 +34,15 @@ struct Words {
                                                      ~std::uintptr_t{3})),
         shift(static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(bytes) & 3)) {}
 
-  // A lane's own: bytes i … i + 3. Reads no word that lies wholly past byte i + 7.
+  // Per lane: bytes i … i + 3. Reads no word that lies wholly past byte i + 7.
   __device__ __forceinline__ std::uint32_t at(std::uint32_t i) const {
     const std::uint32_t place = i + shift;
     return __funnelshift_r(load(words + place / 4), load(words + place / 4 + 1), place % 4 * 8);
   }
 };
 
-// Copies size bytes between ranges that do not overlap; a whole warp calls it. It moves words where
-// there are enough of them to pay.
+// Copies size bytes between ranges that do not overlap. All lanes of a warp call it together. It
+// copies whole words if there are enough bytes for that to pay.
 __device__ __forceinline__ void copy_bytes(Byte* to, const Byte* from, std::uint32_t size) {
   const std::uint32_t lane = this_lane();
   std::uint32_t done = 0;
@@ -53,7 +53,7 @@ __device__ __forceinline__ void copy_bytes(Byte* to, const Byte* from, std::uint
     const Words source(from + head);
     std::uint32_t* const target = reinterpret_cast<std::uint32_t*>(to + head);
     const std::uint32_t word_count =
-        (size - head - 4) / 4;  // the last of them reads 8 bytes from its first
+        (size - head - 4) / 4;  // the last word reads 8 bytes from its start
     for (std::uint32_t i = lane; i < word_count; i += lane_count)
       store(target + i, source.at(4 * i));
     done = head + 4 * word_count;
@@ -62,7 +62,8 @@ __device__ __forceinline__ void copy_bytes(Byte* to, const Byte* from, std::uint
     store(to + i, load(from + i));
 }
 
-// Copies by a group of threads, of which this is number thread, in stores of 16 bytes.
+// Copies by thread_count threads, in stores of 16 bytes. thread: the index of the calling thread
+// among them. The ranges do not overlap.
 inline __device__ void copy_bytes(Byte* to, const Byte* from, std::uint32_t size,
                                   std::uint32_t thread, std::uint32_t thread_count) {
   const std::uint32_t to_aligned =
@@ -95,8 +96,9 @@ inline __device__ void copy_bytes(Byte* to, const Byte* from, std::uint32_t size
     to[i] = from[i];
 }
 
-// For two ranges with the same address modulo 16. Four loads of a thread are under way before its
-// first store, which helps with sources that are far away. Reads no byte outside the source.
+// The same for two ranges whose addresses are equal modulo 16. Each thread starts four loads before
+// its first store, which hides the latency of a source in host memory. Reads no byte outside the
+// source.
 inline __device__ void copy_aligned_alike(Byte* to, const Byte* from, std::uint32_t size,
                                           std::uint32_t thread, std::uint32_t thread_count) {
   constexpr std::uint32_t loads = 4;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Powers of x modulo a CRC's polynomial, and the binary matrices made of them, which checksum.cu
-// uses. All are made when compiling; 7 KiB a polynomial.
+// Powers of x modulo a CRC's polynomial, and the binary matrices made of these powers, for
+// checksum.cu. All are computed at compile time: 7 KiB for each polynomial.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +54,7 @@ constexpr std::uint32_t crc_power(std::uint64_t exponent) {
   return power;
 }
 
-// Goes backwards, since the constant term of the polynomial is 1.
+// Divides by x. That is possible because the constant term of the polynomial is 1.
 template <std::uint32_t polynomial>
 constexpr std::uint32_t crc_over_x(std::uint32_t value) {
   return (value & crc_one) != 0 ? (value ^ polynomial) << 1 | 1 : value << 1;
@@ -64,15 +64,15 @@ template <std::uint32_t polynomial>
 constexpr CrcTables make_crc_tables() {
   CrcTables tables = {};
   tables.polynomial = polynomial;
-  // A message's bits run from the lowest bit of byte 0 upwards. A bit with e bits after it in its
-  // row is worth x^(e + 32).
+  // A message's bits run from the lowest bit of byte 0 upwards. A bit that has e bits after it in
+  // its row contributes x^(e + 32).
   std::uint32_t data_bits[8 * crc_row_bytes] = {};
   std::uint32_t power = crc_power<polynomial>(32);
   for (int bit = 8 * crc_row_bytes; bit-- > 0;) {
     data_bits[bit] = power;
     power = crc_times_x<polynomial>(power);
   }
-  // Bit b of a remainder is x^(31 - b), and a batch of bytes follows it.
+  // Bit b of a remainder is x^(31 - b). It is multiplied by the power for the batch that follows.
   std::uint32_t fold_bits[32] = {};
   power = crc_power<polynomial>(8 * crc_batch_bytes);
   for (int bit = 32; bit-- > 0;) {
@@ -81,8 +81,8 @@ constexpr CrcTables make_crc_tables() {
   }
   for (int tile = 0; tile < crc_column_tiles; ++tile) {
     for (int lane = 0; lane < 32; ++lane) {
-      // add_parities() puts the count of column n of a place at bit 8 (n mod 4) + n / 4. Shifted up
-      // by twice the place, the bits of the four places make the remainder.
+      // In each place add_parities() puts the count of column n at bit 8 (n mod 4) + n / 4. The
+      // bits of the four places, each shifted up by twice the place, make the remainder.
       const int column = lane / 4, place = lane % 4;
       const int n = 2 * tile + column % 2;
       const int bit = 8 * (n % 4) + n / 4 + 2 * (column / 2);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// AES in plain modes: the choice of a kernel, and the serial kernel. Modes in which each block can
-// be worked on at once go to crypt_parallel.cu after a tile plan, or to crypt_short.cu without one
-// when the messages are short.
+// AES in plain modes: the choice of a kernel, and the serial kernel. Modes in which blocks do not
+// depend on each other go to crypt_parallel.cu after a tile plan, or to crypt_short.cu without a
+// plan when the messages are short.
 //
-// In CBC encryption and OFB each block waits for the one before, so a message is a thread's. A
-// warp's 32 messages end with the longest. Warps are dealt over the multiprocessors, neighbours
-// apart, so that few messages spread as far as they can.
+// In CBC encryption and OFB each block waits for the one before, so one thread processes a message.
+// A warp is busy until the longest of its 32 messages ends. Neighbouring warps of messages go to
+// different multiprocessors, so that even few messages use many of them.
 //
-// A block's rounds are a chain of 10 to 14 look-ups of some 30 cycles, 16 at a time. With four
-// warps on a multiprocessor (16 k messages on an H200) half of the look-ups a cycle can be kept
-// busy.
+// A block is a chain of 10 to 14 rounds, each of which waits some 30 cycles for its 16 look-ups.
+// With four warps on a multiprocessor (16 k messages on an H200) at most half of the look-ups that
+// a multiprocessor could do are done.
 #include "gpu_engine/cuda/kernels/crypt.h"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ __global__ __launch_bounds__(threads_per_block,
       fill_with_zeros(task);
       continue;
     }
-    // CBC takes whole blocks, so surplus bytes are ignored.
+    // CBC processes whole blocks; bytes after the last one are ignored.
     const std::uint64_t size =
         mode == CryptMode::cbc ? task.size / block_bytes * block_bytes : task.size;
     const CipherKeyView key(expanded, task.key);
@@ -60,7 +60,7 @@ __global__ __launch_bounds__(threads_per_block,
 #pragma unroll 1
     for (std::uint64_t offset = 0; offset < size; offset += block_bytes) {
       const uint4 in = next;
-      // Loaded a block ahead, before the long chain.
+      // The next block is loaded before the long chain of rounds.
       if (offset + block_bytes < size) next = load_block(task.in, offset + block_bytes, size);
       if (mode == CryptMode::cbc) state = state ^ in;
       state = run_rounds<false, 1>(tables, state ^ keys[0], keys, round_count);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// ECB, CTR and CBC decryption, a block a lane. A warp takes tiles of 32 units of 16 blocks and
+// ECB, CTR and CBC decryption, one block per lane. A warp takes tiles of 32 units of 16 blocks and
 // keeps the round keys in registers while the message stays the same.
 //
 // In a tile of one message the warp goes along it, 32 blocks a step. In a tile with several
-// messages each unit gets four lanes for four steps. The cost of a message's start (above all 44 to
-// 60 words of round keys) is then paid once for four blocks, so that messages of 16 blocks with a
-// key each are not much slower than long ones.
+// messages each unit gets four lanes for four steps. A lane then loads what a message needs at its
+// start (above all 44 to 60 words of round keys) once for four blocks. So messages of 16 blocks
+// that have a key each are not much slower than long ones.
 #include "gpu_engine/cuda/kernels/crypt_parts.cuh"
 #include "gpu_engine/cuda/kernels/launch.cuh"
 #include "gpu_engine/cuda/kernels/tile_plan.cuh"
@@ -22,18 +22,19 @@ static_assert(crypt_units_per_tile == units_per_warp_tile);
 struct Place {
   std::uint32_t unit, block;  // the block within the unit
 
-  // Units of several messages go backwards, because CBC may run in place: see ChainedBlocks.
+  // In a tile of several messages, units are processed from their end, because CBC may run in
+  // place: see ChainedBlocks.
   __device__ Place(bool several_messages, std::uint32_t step, std::uint32_t lane)
       : unit(several_messages ? step / 4 * 8 + lane / 4 : step * 2 + lane / 16),
         block(several_messages ? (3 - step % 4) * 4 + lane % 4 : lane % 16) {}
 };
 
-// CBC: the ciphertext block before each lane's. When the output is in place, that block may be
-// overwritten in memory already. So it comes from the neighbouring lane, or was kept, or is read
-// before anyone writes there.
+// CBC decryption: finds the ciphertext block before each lane's block. If the message is decrypted
+// in place, that block may already be overwritten in memory. So it comes from the neighbouring
+// lane, or was kept, or is read before any lane writes there.
 struct ChainedBlocks {
-  uint4 before_tile;  // the block before lane 0's next one
-  uint4 before_unit;
+  uint4 before_tile;  // the block before lane 0's next block
+  uint4 before_unit;  // the block before this lane's unit
 
   // For a tile of one message: lane 31's block precedes lane 0's of the next step.
   __device__ uint4 along(uint4 in, std::uint32_t lane) {
@@ -43,9 +44,9 @@ struct ChainedBlocks {
     return previous;
   }
 
-  // For a tile of several messages, at a step of a unit's four lanes. start: of the unit, in the
-  // message; block: within the unit. Blocks are processed backwards, so the blocks before a lane's
-  // four still exist; the block before the unit is read at the first of its steps.
+  // For a tile of several messages. start: the offset of the unit in its message; block: the lane's
+  // block within the unit. The four steps of a unit process its blocks from the end, so the blocks
+  // before them are still ciphertext. The block before the unit is read at the first step.
   __device__ uint4 within_unit(const CryptMessage& message, bool unit_exists, bool exists,
                                std::uint32_t step, std::uint64_t start, std::uint32_t block,
                                uint4 in, std::uint32_t lane) {
@@ -81,7 +82,7 @@ __global__ __launch_bounds__(threads_per_block,
 
   std::uint32_t current = UINT32_MAX;
   CryptMessage message = {};
-  std::uint32_t first_unit = 0;  // of the message
+  std::uint32_t first_unit = 0;  // index of the message's first unit
   uint4 keys[15] = {};
   std::uint32_t key_in_registers = no_key;
   std::uint32_t round_count = 0;
@@ -113,8 +114,8 @@ __global__ __launch_bounds__(threads_per_block,
       }
       const std::uint64_t start = std::uint64_t{unit - first_unit} * unit_bytes;
       const std::uint64_t offset = start + place.block * block_bytes;
-      // ECB and CBC take whole blocks; surplus bytes are ignored, unless the whole output is
-      // zeroed.
+      // ECB and CBC process whole blocks; bytes after the last one are ignored. Without a key all
+      // bytes are zeroed.
       const bool any_size = mode == CryptMode::ctr || message.key == no_key;
       const bool active = unit < unit_count &&
                           (any_size ? offset < message.size : offset + block_bytes <= message.size);

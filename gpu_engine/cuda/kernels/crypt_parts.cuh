@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels behind crypt(), between which crypt.cu chooses, and what those of the parallel modes
-// share: loading a task in three loads, and counter blocks.
+// The kernels behind crypt(), from which crypt.cu chooses, and what the kernels of the parallel
+// modes share: loading a task, and counter blocks.
 //
 // CTR: while only the counter's last byte changes, 15 of the first round's 16 look-ups and 12 of
-// the second round's stay what they were (Park and Lee, "FACE", 2018). A lane keeps their sums;
-// along a message its counters change in that byte alone for eight steps in a row.
+// the second round's give the same results (Park and Lee, "FACE", 2018). A lane keeps the sums of
+// these. Along a message, only the last byte of a lane's counter changes for eight steps in a row.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ __device__ inline CryptMessage load_message(const CryptTask* tasks, std::uint32_
           make_uint4(middle.w, end.x, end.y, end.z)};
 }
 
-// A round without column 0.
+// A round of encryption whose column 0 is left zero.
 template <typename Tables>
 __device__ inline uint4 round_without_first_column(const Tables& t, uint4 s, uint4 key) {
   return make_uint4(0,
@@ -56,9 +56,9 @@ __device__ inline uint4 round_without_first_column(const Tables& t, uint4 s, uin
 struct CounterRounds {
   std::uint32_t upper;  // bits 8 to 39 of the counter: higher bits never change between two steps
   bool valid = false;
-  std::uint32_t last_column;  // of the counter plus key, with 0 for its last byte
-  std::uint32_t round_1;      // column 0, without the last byte's look-up
-  uint4 round_2;              // without the look-ups in column 0 after round 1
+  std::uint32_t last_column;  // of counter ^ key 0, where the counter's last byte counts as 0
+  std::uint32_t round_1;      // column 0 after round 1, without the last byte's look-up
+  uint4 round_2;              // after round 2, without the look-ups of round 1's column 0
 
   template <typename Tables>
   __device__ void prepare(const Tables& t, const uint4 (&keys)[15], uint4 counter) {
@@ -83,7 +83,7 @@ struct CounterRounds {
   }
 };
 
-// The counter block, and its last byte apart.
+// A counter block, which can be had without its last byte.
 struct Counter {
   std::uint64_t high, low;
 
@@ -106,7 +106,7 @@ struct Counter {
   }
 };
 
-// The key stream of a lane's counters, one after the other.
+// The key stream block of `counter`. rounds: kept by the lane between calls.
 template <typename Tables>
 __device__ inline uint4 next_key_stream(const Tables& tables, const uint4 (&keys)[15],
                                         std::uint32_t round_count, const Counter& counter,
@@ -128,8 +128,7 @@ inline constexpr std::uint32_t blocks_per_unit = 16;
 inline constexpr std::uint32_t unit_bytes = blocks_per_unit * 16;
 inline constexpr std::uint32_t crypt_units_per_tile = 32;
 
-// previous_blocks: for CBC decryption, the ciphertext block before each tile; one for each tile of
-// the plan.
+// previous_blocks: scratch memory for CBC decryption, one element for each tile of the plan.
 cudaError_t crypt_parallel(CryptMode mode, CryptDirection direction, const CryptTask* tasks,
                            const TilePlanWorkspace& plan, const CipherKeyGroup* keys,
                            uint4* previous_blocks, cudaStream_t stream);

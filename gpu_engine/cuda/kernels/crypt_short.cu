@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // CTR over messages of at most 16 blocks, which need no tile plan.
 //
-// Apart from its rounds such a message costs its start: the task, 44 to 60 words of round keys, and
-// what counters share of the first two rounds. Two lanes share a message, so that the start is paid
-// once for eight blocks. For memory four neighbouring lanes would be better (two lanes touch twice
-// as many cache lines at a time). So the pairs of two neighbouring messages, a and b, compute two
-// blocks a lane, exchange one of them, and then have four blocks of a and four of b in a row.
+// Besides its rounds, the start of such a message costs time: loading the task and 44 to 60 words
+// of round keys, and computing what the counters share of the first two rounds. Two lanes process a
+// message, so each lane pays the start once for eight blocks. For memory accesses four neighbouring
+// lanes would be better: two lanes touch twice as many cache lines at a time. So the four lanes of
+// two neighbouring messages, a and b, compute two key stream blocks each and exchange one of them.
+// Then they access four blocks of a in a row, and four of b.
 //
 //   lane of four    computes        has after the exchange
 //        0          a0  a2          a0  b0
@@ -21,10 +22,11 @@ namespace {
 constexpr int threads_per_block = 512;
 constexpr int warps_per_block = threads_per_block / 32;
 constexpr std::uint32_t messages_of_warp = 16;
-constexpr std::uint32_t partner = 2;  // the same lane of the other message
+constexpr std::uint32_t partner =
+    2;  // XORed to a lane's number: the same lane of the other message
 
-// Where a message's blocks are read and written. in is null for a message without a key, which gets
-// zeros.
+// Where a message's blocks are read and written. `in` is 0 for a message without a key, whose
+// output is zeros.
 struct Place {
   std::uint64_t in, out;
   std::uint32_t size;

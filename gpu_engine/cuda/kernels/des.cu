@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// DES: the choice of a kernel, the expansion of keys by four threads each, and the serial kernel.
-// Modes in which each block can be worked on at once go to des_blocks.cu after a tile plan.
+// DES: the choice of a kernel, the expansion of each key by four threads, and the serial kernel.
+// Modes in which blocks do not depend on each other go to des_blocks.cu after a tile plan.
 //
-// In CBC encryption and OFB each block waits for the one before, so a message is a thread's, as for
-// AES (crypt.cu). A warp's 32 messages end with the longest.
+// In CBC encryption and OFB each block waits for the one before, so one thread processes a message,
+// as for AES (crypt.cu). A warp is busy until the longest of its 32 messages ends.
 //
-// Counted: 128 look-ups a block and pass, 16 a byte. Each lane of a warp has S-boxes of its own, a
-// bank each, so a multiprocessor does 32 look-ups a clock: 520 GB/s on an H200, 174 for 3DES. But a
-// block is a chain of 16 rounds of some 55 cycles, so that 16 k messages can give 280 GB/s at best.
-// Measured on one, 2026-11-22: 141 GB/s with 16 k messages of 64 KiB.
+// Counted: 128 look-ups for each block and pass, which is 16 for each byte. Each lane of a warp has
+// its own S-boxes in its own bank, so a multiprocessor does 32 look-ups a cycle: 520 GB/s on an
+// H200, 174 for 3DES. But a block is a chain of 16 rounds of some 55 cycles, so 16 k messages can
+// give 280 GB/s at best. Measured on an H200, 2026-11-22: 141 GB/s with 16 k messages of 64 KiB.
 #include "gpu_engine/cuda/kernels/des.h"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ __global__ __launch_bounds__(threads_per_block,
         store_des_block(task.out, offset, task.size, make_uint2(0, 0));
       continue;
     }
-    // CBC takes whole blocks, so surplus bytes are ignored.
+    // CBC processes whole blocks; bytes after the last one are ignored.
     const std::uint64_t size =
         mode == CryptMode::cbc ? task.size / des_block_bytes * des_block_bytes : task.size;
     DesSerialKey rounds[des_rounds_per_pass * pass_count];
@@ -61,7 +61,7 @@ __global__ __launch_bounds__(threads_per_block,
 #pragma unroll 1
     for (std::uint64_t offset = 0; offset < size; offset += des_block_bytes) {
       const uint2 in = next;
-      // Loaded a block ahead, before the long chain.
+      // The next block is loaded before the long chain of rounds.
       if (offset + des_block_bytes < size)
         next = load_des_block(task.in, offset + des_block_bytes, size);
       if (mode == CryptMode::cbc) state = state ^ permute_initially(des_block_of(in));
@@ -106,7 +106,7 @@ constexpr std::uint32_t threads_per_key = 4;
 
 __global__ void expand(const RawKey* keys, std::uint32_t count, int pass_count, DesKey* expanded,
                        ExpandedSuiteKey* suites) {
-  // The threads of a warp do the same work for 32 keys.
+  // Each warp does one of four kinds of work, for 32 keys.
   const std::uint32_t thread = blockIdx.x * expand_threads + threadIdx.x;
   const std::uint32_t index = thread / (threads_per_key * 32) * 32 + thread % 32;
   if (index >= count) return;

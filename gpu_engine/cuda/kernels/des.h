@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// DES and 3DES (FIPS 46-3, EDE with three keys) in plain modes over arrays of tasks. The bytes are
-// those of cipher/block_cipher.h.
+// DES and 3DES (FIPS 46-3, EDE with three keys) in plain modes over arrays of tasks. The output
+// equals that of cipher/block_cipher.h.
 //
-// As for AES (crypt.h), arrays of tasks begin at a multiple of 16, and workspaces are device
-// memory, aligned to 256 bytes; des_crypt_workspace_size() gives the size for that number of tasks
-// and at most that many bytes in all. A task's IV or first counter is the first half of iv; the
-// counter counts as 64 bits.
+// As for AES (crypt.h), arrays of tasks are aligned to 16 bytes, workspaces (device memory) to 256.
+// A task's IV or first counter is the first half of iv; the counter has 64 bits.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -21,17 +19,18 @@
 
 namespace nacre::engine::cuda {
 
-// How many passes the family's ciphers make over a block; 0 for AES.
+// How many DES passes a cipher of the family makes over a block; 0 for AES.
 constexpr int des_pass_count(CipherFamily family) {
   return family == CipherFamily::des ? 1 : family == CipherFamily::des_ede3 ? des_passes_max : 0;
 }
 
 // pass_count, here and below: 1 for DES, 3 for 3DES, the same for all keys. A key begins with the
-// cipher's key. For form cbc_hmac the IV key follows, which is as long, and then the HMAC key,
-// whose states go to suites; suites is nullptr when no key has this form.
+// cipher's key. For form cbc_hmac the key for IVs follows, which is equally long, and then the HMAC
+// key. The SHA-256 states of the HMAC key go to suites, which is nullptr if no key has this form.
 cudaError_t des_expand_keys(const RawKey* keys, std::uint32_t count, int pass_count,
                             DesKey* expanded, ExpandedSuiteKey* suites, cudaStream_t stream);
 
+// In bytes, for count tasks of at most total_bytes in all.
 std::size_t des_crypt_workspace_size(std::uint32_t count, std::uint64_t total_bytes);
 
 // ECB, CTR and CBC decryption spread a message over all warps, 32 blocks a thread. CBC encryption
@@ -41,12 +40,11 @@ cudaError_t des_crypt(int pass_count, CryptMode mode, CryptDirection direction,
                       const CryptTask* tasks, std::uint32_t count, std::uint64_t total_bytes,
                       const DesKey* keys, void* workspace, cudaStream_t stream);
 
-// A unit is what one thread takes at a time: 32 blocks.
+// A unit is what one thread processes at a time: 32 blocks.
 inline constexpr std::uint32_t des_unit_bytes = 32 * 8;
 inline constexpr std::uint32_t des_units_per_tile = 32;
 
-// previous_blocks: for CBC decryption, the ciphertext block before each tile; one for each tile of
-// the plan.
+// previous_blocks: scratch memory for CBC decryption, one element for each tile of the plan.
 cudaError_t des_crypt_parallel(int pass_count, CryptMode mode, CryptDirection direction,
                                const CryptTask* tasks, const TilePlanWorkspace& plan,
                                const DesKey* keys, uint2* previous_blocks, cudaStream_t stream);

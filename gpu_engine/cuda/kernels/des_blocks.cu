@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// ECB, CTR and CBC decryption with DES, bitsliced: 32 blocks a thread, 1,024 a warp and tile.
+// ECB, CTR and CBC decryption with DES, bitsliced: 32 blocks per thread, 1,024 per warp and tile.
 // des_sliced.h derives a round.
 //
-// A tile of 8 KiB of one message is taken in pairs of blocks, lane after lane, so that accesses lie
-// next to each other; the key's masks lie in the warp's shared memory and are loaded four at a
-// time. In any other tile each lane has a unit of 32 neighbouring blocks, of a message of its own,
-// and makes masks of its key's bits as it goes: one instruction more for each of 48 a round.
+// In a tile that lies entirely in one message, 8 KiB, neighbouring lanes take neighbouring pairs of
+// blocks, so that their accesses are adjacent. The key's masks then lie in the warp's shared memory
+// and are loaded four at a time. In any other tile each lane has a unit of 32 neighbouring blocks,
+// which may belong to a message of its own. It makes the masks from its key's bits when they are
+// needed, at one instruction more for each of the 48 masks of a round.
 //
-// Counted on the integer pipe, where LOP3 runs (16.5e12 lanes a second on an H200), for the 256
-// bytes of a thread: 16 rounds of 203 for the S-boxes and 48, two whitenings of 32, and four
-// transpositions of some 208 (CTR: two, and 220 for the counters). That is 4,912, so 860 GB/s.
-// Measured on one, 2026-11-22, messages of 64 KiB: ECB 741 GB/s, 3DES 295.
+// Counted are the instructions on the integer pipe, where LOP3 runs (16.5e12 lanes a second on an
+// H200), for the 256 bytes of a thread: 16 rounds with 203 for the S-boxes and 48 others, two
+// whitenings of 32, and four transpositions of some 208 (CTR: two, and 220 for the counters). That
+// is 4,912, so 860 GB/s. Measured on an H200, 2026-11-22, messages of 64 KiB: ECB 741 GB/s, 3DES
+// 295.
 #include "gpu_engine/cuda/kernels/block_io.cuh"
 #include "gpu_engine/cuda/kernels/crypt.h"
 #include "gpu_engine/cuda/kernels/des.h"
@@ -33,7 +35,7 @@ __host__ __device__ constexpr int mask_words(int pass_count) {
   return words_per_round * des_rounds_per_pass * pass_count + 32 * (pass_count + 1);
 }
 
-// Masks as words, which all lanes of a warp share.
+// A key's masks as words in shared memory, for all lanes of a warp.
 class SharedDesMasks {
  public:
   __device__ SharedDesMasks(std::uint32_t* words, int pass_count)
@@ -97,8 +99,8 @@ __device__ Message load_message(const CryptTask* tasks, const TilePlan& plan, st
 template <typename Blocks>
 struct Place {
   std::uint64_t first;
-  std::uint64_t size;  // bytes to be processed, from the message's begin
-  bool in_vectors;     // all blocks lie within size, and pairs of them at multiples of 16
+  std::uint64_t size;  // how many bytes of the message are processed
+  bool in_vectors;     // all blocks lie within size, and each pair of them at a multiple of 16
 
   __device__ Place(const Message& message, std::uint64_t first, bool whole_blocks)
       : first(first),
@@ -174,9 +176,9 @@ __device__ void add_blocks(const Byte* in, const Place<Blocks>& place, std::uint
   }
 }
 
-// XORs the ciphertext block before each block into words. before: the block before block 0, which
-// may be overwritten already when the output is in place. The rest of the tile is intact, since no
-// lane has written yet.
+// XORs into words, for each block, the ciphertext block before it. before: the block before block
+// 0. It is passed in because it may already be overwritten if the message is decrypted in place.
+// The tile itself is intact, since no lane has written yet.
 template <typename Blocks>
 __device__ void add_previous_blocks(const Byte* in, const Place<Blocks>& place, uint2 before,
                                     std::uint32_t (&words)[64]) {
@@ -193,8 +195,8 @@ __device__ void add_previous_blocks(const Byte* in, const Place<Blocks>& place, 
   }
 }
 
-// Everything between a tile's loads and its stores. tile_before: for CBC, the block before the
-// tile.
+// Loads a thread's blocks, encrypts or decrypts them, and leaves the result in words.
+// begins_tile: block 0 is the tile's first. tile_before: for CBC, the block before the tile.
 template <CryptMode mode, typename Blocks, typename Masks>
 __device__ void crypt_blocks(const Message& message, const Place<Blocks>& place, const Masks& masks,
                              int pass_count, bool begins_tile, const uint2* tile_before,
@@ -257,7 +259,7 @@ __global__ __launch_bounds__(threads_per_block, blocks_per_multiprocessor) void 
       store_blocks(message.out, place, words);
     } else {
       const std::uint64_t start = std::uint64_t{unit - message.first_unit} * des_unit_bytes;
-      // Zeros are also written to surplus bytes.
+      // Without a key, zeros are written to all bytes, those after the last whole block included.
       const Place<NeighbouringBlocks> place(message, start, whole_blocks && message.key != no_key);
       if (unit < unit_count && message.key != no_key)
         crypt_blocks<mode>(message, place, PackedDesMasks(schedule_of(message.key)), pass_count,
@@ -268,7 +270,8 @@ __global__ __launch_bounds__(threads_per_block, blocks_per_multiprocessor) void 
   }
 }
 
-// In place, a tile's last block may be overwritten before the next tile reads it.
+// Saves the ciphertext block before each tile: if a message is decrypted in place, another thread
+// may overwrite that block before the tile needs it.
 __global__ void save_previous_blocks(const CryptTask* tasks, TilePlan plan, uint2* previous) {
   const std::uint32_t unit_count = plan.first_units[plan.message_count];
   const std::uint32_t tile_count = (unit_count + des_units_per_tile - 1) / des_units_per_tile;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// DES keys (FIPS 46-3) in the form that kernels use: a plain function of the key's bytes, for both
-// device and host.
+// Expands DES keys (FIPS 46-3) into the forms that the kernels use, on the device and on the host.
 //
-// Bitsliced rounds. Round i = 1 to 16 takes the half block X_i as the input of its S-boxes. Each of
-// its 32 bits goes into one S-box as a middle input, and half of them into a neighbour's as an
-// outer one too. The plain round XORs the round key's 48 bits into these inputs. Here the state is
-// not X_i but Y_i = X_i ^ M_i, where M_i are the round key's 32 bits for the middle inputs. These
-// inputs then need no operation, and an outer input one XOR with the difference of its two key
-// bits. The other half block takes up M together with the outputs of the S-boxes:
+// Bitsliced rounds. In round i = 1 to 16 the half block X_i is the input of the S-boxes. Each of
+// its 32 bits is a middle input of one S-box, and half of the bits are also an outer input of a
+// neighbouring S-box. The plain round XORs the round key's 48 bits into these inputs. Here the
+// state is not X_i but Y_i = X_i ^ M_i, where M_i are the round key's 32 bits for the middle
+// inputs. So a middle input needs no operation. An outer input needs one XOR, with the difference
+// of the key bits for its two uses. M is folded into the XOR that adds the outputs of the S-boxes
+// to the other half block:
 //   Y_{i+1} = Y_{i-1} ^ f ^ (M_{i-1} ^ M_{i+1}),  three operands, one LOP3;
 // M_0 and M_17 are zeros. So the key costs 16 instructions a round instead of 48.
 // Before a pass of 16 rounds the second half is whitened with M_1, and after it the first half with
-// M_16. Between two passes 3DES does both at once.
+// M_16. Between two passes of 3DES one whitening does both.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,9 @@ inline constexpr int des_rounds_max = des_rounds_per_pass * des_passes_max;
 inline constexpr int des_key_bytes = 8;  // of a pass
 
 struct DesRoundMasks {
-  // Bit m: the mask that output m of the S-boxes takes up (4 outputs a box, in their order).
+  // Bit m: the mask that is XORed in with output m of the S-boxes (4 outputs a box, in order).
   std::uint32_t folds;
-  // Bits 2 s and 2 s + 1: for the first and the last input of S-box s. 16 bits.
+  // Bits 2 s and 2 s + 1: the masks of the first and the last input of S-box s. 16 bits.
   std::uint32_t edges;
 };
 
@@ -38,8 +38,9 @@ struct DesSchedule {
   std::uint32_t whitening[des_passes_max + 1];  // bit n: for bit n of a half block, from 0
 };
 
-// For one block at a time: six bits for each S-box, placed as in the half block rotated left by 5
-// (boxes 0, 6, 4, 2 in bytes 0 to 3) and by 9 (boxes 1, 7, 5, 3).
+// A round key for des_serial.h: six bits for each S-box. even has those of boxes 0, 6, 4 and 2 in
+// bytes 0 to 3, where the half block rotated left by 5 has their inputs; odd those of boxes 1, 7, 5
+// and 3, for the half block rotated left by 9.
 struct DesSerialKey {
   std::uint32_t even, odd;
 };
@@ -51,7 +52,7 @@ struct alignas(16) DesKey {
   DesSerialKey serial_iv[des_rounds_max];  // encryption under the key of a suite's IVs
 };
 
-// 48 bits of a round key, the first at bit 0.
+// A round key's 48 bits; the first (FIPS 46-3) is bit 0.
 using DesRoundKey = std::uint64_t;
 
 // A key's 56 bits in the order of PC-1.
@@ -81,7 +82,7 @@ NACRE_HOST_DEVICE inline std::uint32_t des_rotate_half(std::uint32_t half, int c
   return (half >> count | half << (28 - count)) & 0xfffffff;
 }
 
-// round: of encryption, from 0.
+// The key of a round of encryption, counted from 0.
 NACRE_HOST_DEVICE inline DesRoundKey des_round_key(const DesHalves& halves, int round) {
   constexpr int choice[48] = {14, 17, 11, 24, 1,  5,  3,  28, 15, 6,  21, 10, 23, 19, 12, 4,
                               26, 8,  16, 7,  27, 20, 13, 2,  41, 52, 31, 37, 47, 55, 30, 40,
@@ -99,7 +100,7 @@ NACRE_HOST_DEVICE inline DesRoundKey des_round_key(const DesHalves& halves, int 
   return key;
 }
 
-// The number, from 0, of the bit of the half block to which the permutation P takes output m.
+// To which bit of the half block, counted from 0, the permutation P moves output m.
 NACRE_HOST_DEVICE constexpr int des_bit_of_output(int m) {
   constexpr int sources[32] = {16, 7, 20, 21, 29, 12, 28, 17, 1,  15, 23, 26, 5,  18, 31, 10,
                                2,  8, 24, 14, 32, 27, 3,  9,  19, 13, 30, 6,  22, 11, 4,  25};
@@ -109,7 +110,7 @@ NACRE_HOST_DEVICE constexpr int des_bit_of_output(int m) {
   return -1;
 }
 
-// Bit n: the round key's bit for bit n of the half block as a middle input.
+// Bit n of the result: the round key's bit for the middle input that is bit n of the half block.
 NACRE_HOST_DEVICE inline std::uint32_t des_middle_bits(DesRoundKey key) {
   std::uint32_t bits = 0;
   NACRE_UNROLL
@@ -177,7 +178,7 @@ NACRE_HOST_DEVICE inline void make_des_schedule(const std::uint8_t* key, int pas
   schedule.whitening[pass_count] = whitening;
 }
 
-// For encryption. The rounds are in the order in which they run.
+// Round keys for encryption, in the order in which the rounds run.
 NACRE_HOST_DEVICE inline void make_des_serial_keys(const std::uint8_t* key, int pass_count,
                                                    DesSerialKey* rounds) {
   for (int pass = 0; pass < pass_count; ++pass) {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// DES of one block by tables: what a chain from block to block leaves. Encryption only, since no
-// mode that is serial decrypts. The S-boxes (FIPS 46-3, appendix 1) are here too, each with the
-// permutation P that follows it.
+// DES of one block at a time by tables, for modes in which each block depends on the one before.
+// Encryption only, since these modes never decrypt with the cipher. The S-boxes (FIPS 46-3,
+// appendix 1) are here too, each combined with the permutation P that follows it.
 //
 // The plain round of FIPS 46-3:
 //
-//   six bits for each S-box = E(right) ^ key;  left ^= P(S-boxes of them);  exchange the halves
+//   six bits for each S-box = E(right) ^ key;  left ^= P(outputs of the S-boxes);  exchange halves
 //
-// P of an S-box's four outputs is looked up with them, so that a round is eight look-ups and XORs.
-// Making their indices would cost more than the look-ups. So the half block is rotated: by 5 the
-// six bits of boxes 0, 6, 4 and 2 lie at the bottom of four bytes, by 9 those of boxes 1, 7, 5 and
-// 3. Two rotations and two XORs with the key serve eight look-ups. The halves change roles instead
-// of places.
+// The tables hold the outputs of an S-box after P, so that a round is eight look-ups and XORs. The
+// plain way to compute the indices would cost more than the look-ups. So the half block is rotated:
+// after a rotation by 5 the lower six bits of its bytes are the inputs of boxes 0, 6, 4 and 2,
+// after one by 9 those of boxes 1, 7, 5 and 3. Two rotations and two XORs with the key serve eight
+// look-ups. The halves are not exchanged; the next round names them the other way round.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@
 
 namespace nacre::engine::cuda {
 
-// The four outputs of S-box `box` (from 0), the first one highest; six: its inputs, in the same
-// order.
+// The four outputs of S-box `box` (from 0), the first in the highest bit. six: its six inputs, the
+// first in the highest bit, too.
 constexpr std::uint32_t des_substitute(int box, std::uint32_t six) {
   constexpr std::uint8_t boxes[8][64] = {
       {14, 4,  13, 1, 2,  15, 11, 8, 3, 10, 6, 12, 5,  9,  0,  7,  0,  15, 7,  4,  14, 2,
@@ -52,8 +52,8 @@ constexpr std::uint32_t des_substitute(int box, std::uint32_t six) {
   return boxes[box][16 * row + column];
 }
 
-// For each S-box and six inputs: its outputs, where P puts them in a half block whose first bit is
-// the highest.
+// Word 64 * box + six: the outputs of the S-box for these inputs, at the bits to which P moves
+// them. The first bit of a half block is the highest.
 struct DesPermutedBoxes {
   std::uint32_t words[8 * 64];
 };
@@ -126,8 +126,9 @@ NACRE_HOST_DEVICE inline DesBlock permute_finally(DesBlock block) {
   return block;
 }
 
-// Runs between the two permutations. A chain needs these only at its ends, since they are linear.
-// keys: of all passes in turn.
+// All passes over a block, without the permutations before and after. A chain of blocks needs the
+// permutations only for what comes in and goes out, since they are linear. keys: the round keys of
+// all passes, one pass after the other.
 template <int pass_count, typename Boxes, typename Keys>
 NACRE_HOST_DEVICE inline DesBlock run_serial_passes(const Boxes& boxes, const Keys& keys,
                                                     DesBlock halves) {
@@ -155,7 +156,7 @@ inline constexpr int des_box_words = 8 * 64;
 
 static __device__ const DesPermutedBoxes des_permuted_boxes = make_des_permuted_boxes();
 
-// A copy for every lane of a warp, so that no two lanes meet in a bank: word e at 32 e + lane.
+// A copy for every lane of a warp, so that there are no bank conflicts: word e at 32 e + lane.
 class LaneBoxes {
  public:
   static constexpr int shared_bytes = des_box_words * 32 * 4;
@@ -179,7 +180,7 @@ class LaneBoxes {
   std::uint32_t lane_bytes_;
 };
 
-// One copy, in which lanes may meet in a bank: for single blocks.
+// One copy for all lanes, with bank conflicts: for single blocks.
 class SmallBoxes {
  public:
   // All threads of the block call it, with des_box_words of shared memory.

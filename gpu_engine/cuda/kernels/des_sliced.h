@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // DES on 32 blocks at a time in one thread's registers: word n of the state holds bit n of each
-// block. Slicing makes permutations free, since they are names of words. An S-box becomes a circuit
-// of functions of three bits (des_sboxes.h), which LOP3 does for 32 blocks at once.
+// block. Slicing makes permutations free, since they only rename words. An S-box becomes a circuit
+// of functions of three bits (des_sboxes.h); one LOP3 computes such a function for 32 blocks.
 //
 // The plain round of FIPS 46-3 for one block:
 //
 //   for (n = 0; n < 32; ++n) left[n] ^= P(S(E(right) ^ key))[n];  exchange the halves
 //
 // Sliced, its operations are: 48 XORs for the key, the S-boxes, and 32 XORs into left. The key
-// costs 16 instead of 48, because the state is kept with the key's middle bits folded in
-// (des_key.h). The XOR into left takes that fold as its third operand. So a round is 203 LOP3 for
-// the S-boxes, 16 for the key and 32 to combine.
+// costs 16 instead of 48, because the key's middle bits are part of the state (des_key.h). They are
+// a third operand of the XOR into left. So a round is 203 LOP3 for the S-boxes, 16 for the key and
+// 32 to combine.
 //
 // Blocks come in and go out by transposition: 32 words of 32 bits in registers, of which bit j of
-// word i becomes bit i of word j. The plain way moves 1,024 bits one by one. Five steps exchange
-// bits of words that are 16, 8, 4, 2 and 1 apart instead: the first two move whole bytes (two PRMT
-// a pair of words), the others take two shifts and two LOP3.
+// word i becomes bit i of word j. The plain way moves 1,024 bits one by one. Here five steps
+// exchange bits between words that are 16, 8, 4, 2 and 1 apart. The first two steps move whole
+// bytes (two PRMT for a pair of words); the others take two shifts and two LOP3.
 #pragma once
 
 #include "gpu_engine/cuda/kernels/des_key.h"
@@ -24,8 +24,8 @@
 
 namespace nacre::engine::cuda {
 
-// The bytes of the pair (b, a) are numbered from 0, a's first: byte i of the result is the one that
-// nibble i of selector names.
+// Picks four of the eight bytes of a (numbers 0 to 3) and b (4 to 7): nibble i of selector is the
+// number of byte i of the result.
 template <std::uint32_t selector>
 NACRE_HOST_DEVICE inline std::uint32_t pick_bytes(std::uint32_t a, std::uint32_t b) {
 #ifdef __CUDA_ARCH__
@@ -71,7 +71,7 @@ NACRE_HOST_DEVICE inline void exchange_at_distance(std::uint32_t (&words)[size],
   }
 }
 
-// The 32 words from first on.
+// Transposes the 32 words from first on.
 template <std::size_t size>
 NACRE_HOST_DEVICE inline void transpose_bits(std::uint32_t (&words)[size], int first) {
   exchange_at_distance<16>(words, first);
@@ -83,18 +83,18 @@ NACRE_HOST_DEVICE inline void transpose_bits(std::uint32_t (&words)[size], int f
 
 inline constexpr int blocks_per_slice = 32;
 
-// The halves of 32 blocks, bit n of the half block (from 0) in word n.
+// The halves of 32 blocks: word n holds bit n (from 0) of each half block.
 struct DesSlices {
   std::uint32_t left[32], right[32];
 };
 
-// The key's masks that one S-box needs in a round.
+// The masks from the key that one S-box needs in a round (des_key.h).
 struct DesBoxMasks {
   std::uint32_t folds[4];  // for its outputs
   std::uint32_t first, last;
 };
 
-// Expands the masks of a schedule from its bits when they are needed: for threads with a key each.
+// Expands a schedule's bits into masks when they are needed: for threads that have a key each.
 class PackedDesMasks {
  public:
   NACRE_HOST_DEVICE explicit PackedDesMasks(const DesSchedule& schedule) : schedule_(&schedule) {}
@@ -123,7 +123,7 @@ class PackedDesMasks {
   const DesSchedule* schedule_;
 };
 
-// Calls work(Index<i>()) for i from 0 below count, so that the number is a constant.
+// Calls work(Index<i>()) for each i from 0 to count - 1, so that i is a constant for the compiler.
 template <int number>
 struct Index {
   static constexpr int value = number;
@@ -155,8 +155,8 @@ NACRE_HOST_DEVICE inline void run_des_round(const std::uint32_t (&input)[32],
   });
 }
 
-// Runs between the initial permutation and its inverse: left and right become the preoutput's
-// halves. pass_count: 1, or 3 for 3DES.
+// All passes over 32 blocks, without the initial permutation and its inverse: left and right become
+// the preoutput's halves. pass_count: 1, or 3 for 3DES.
 template <typename Masks>
 NACRE_HOST_DEVICE inline void run_des_passes(DesSlices& slices, const Masks& masks,
                                              int pass_count) {
@@ -186,12 +186,12 @@ NACRE_HOST_DEVICE inline void run_des_passes(DesSlices& slices, const Masks& mas
   });
 }
 
-// The word that holds bit n (from 1, FIPS 46-3) of a block, when blocks are loaded as two
-// little-endian words and the words are transposed: the first 32 words, then the second ones.
+// After blocks were loaded as two little-endian words each, and the first and the second words were
+// transposed: the index of the word that holds bit n (from 1, FIPS 46-3) of the blocks.
 NACRE_HOST_DEVICE constexpr int des_word_of_bit(int n) {
   return (n - 1) / 32 * 32 + (n - 1) / 8 % 4 * 8 + 7 - (n - 1) % 8;
 }
-// The block's bit at place k (from 0) after the initial permutation.
+// Which bit of the block (from 1) is at place k (from 0) after the initial permutation.
 NACRE_HOST_DEVICE constexpr int des_initial_permutation(int k) {
   const int row = k / 8, column = k % 8;
   return (row < 4 ? 58 + 2 * row : 57 + 2 * (row - 4)) - 8 * column;
@@ -218,7 +218,8 @@ NACRE_HOST_DEVICE inline void unslice_blocks(const DesSlices& slices, std::uint3
   transpose_bits(words, 32);
 }
 
-// Which blocks of a tile a thread has: neighbours, or pairs of neighbours, of 32 threads in turn.
+// Which blocks a thread has: place(j) is how many blocks its block j lies after its block 0. Either
+// all are neighbours, or 32 threads take pairs of neighbours in turn.
 struct NeighbouringBlocks {
   NACRE_HOST_DEVICE static constexpr std::uint32_t place(int j) {
     return static_cast<std::uint32_t>(j);
@@ -230,8 +231,8 @@ struct InterleavedBlocks {
   }
 };
 
-// The counters first + Blocks::place(j) as 32 blocks, sliced. An adder goes bit by bit from the
-// lowest one: some 220 instructions, where adding and transposing would take 540.
+// Makes 32 sliced blocks of the counters first + Blocks::place(j). They are added bit by bit, from
+// the lowest bit on: some 220 instructions. Adding first and then transposing would take 540.
 template <typename Blocks>
 NACRE_HOST_DEVICE inline void slice_counters(std::uint64_t first, DesSlices& slices) {
   const auto low = static_cast<std::uint32_t>(first);

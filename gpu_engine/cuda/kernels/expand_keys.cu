@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Key expansion. FIPS 197 round keys are made by a thread a key. What a suite needs in addition is
-// made by a warp a key: the matrices and powers of GHASH (ghash.cu uses them), or the states of
-// HMAC and the round keys of the IVs.
+// Key expansion. One thread makes the FIPS 197 round keys of a key. One warp makes what a suite
+// needs in addition: the matrices and powers of GHASH (for ghash.cu), or the states of HMAC and the
+// round keys for IVs.
 #include "gpu_engine/cuda/kernels/aes.cuh"
 #include "gpu_engine/cuda/kernels/des.h"
 #include "gpu_engine/cuda/kernels/gf128.cuh"
@@ -66,7 +66,7 @@ struct KeyWords {
   static constexpr std::uint32_t value = count;
 };
 
-// Calls work(KeyWords<key_words>()), so that the number is a constant.
+// Calls work(KeyWords<key_words>()), so that the number is a constant for the compiler.
 template <typename Work>
 __device__ void with_key_words(std::uint32_t key_words, const Work& work) {
   if (key_words == 4)
@@ -77,8 +77,8 @@ __device__ void with_key_words(std::uint32_t key_words, const Work& work) {
     work(KeyWords<8>());
 }
 
-// Neighbouring threads write neighbouring parts of a cache line. The inverse cipher uses the keys
-// backwards, with MixColumns undone between the first and the last.
+// Neighbouring threads write neighbouring parts of a cache line. The equivalent inverse cipher uses
+// the round keys in reverse order, with InvMixColumns applied to all but the first and the last.
 template <KeyDirections directions>
 __global__ void expand_ciphers(const RawKey* keys, std::uint32_t count, CipherKeyGroup* groups) {
   __shared__ std::uint32_t shared[256];
@@ -104,7 +104,7 @@ __global__ void expand_ciphers(const RawKey* keys, std::uint32_t count, CipherKe
 
 constexpr int hash_squares = 17;
 
-// H^(2^k) for k below hash_squares, by a whole warp. All lanes compute the same.
+// Writes H^(2^k) for k below hash_squares. All lanes of a warp call it and compute the same.
 __device__ void write_squares(uint4 hash_key, std::uint32_t lane, uint4* squares) {
   uint4 square = hash_key;
 #pragma unroll 1
@@ -115,7 +115,7 @@ __device__ void write_squares(uint4 hash_key, std::uint32_t lane, uint4* squares
   __syncwarp();
 }
 
-// powers[k] = H^(k 2^log2). A lane makes four of them.
+// Writes powers[k] = H^(k 2^log2). Each lane makes four of them.
 __device__ void write_powers(const uint4* squares, int log2, std::uint32_t lane, uint4* powers) {
   static_assert(ghash_powers == 4 * 32);
   uint4 power = gf128_one();
@@ -136,9 +136,9 @@ __device__ uint4 times_x_32(uint4 a) {
                     a.y, a.z);
 }
 
-// The matrix of "times power", for blocks as they lie in memory. Input bit i of word w, in lane i,
-// becomes the row x^e * power; a vote turns rows into columns. place: the block's place in its
-// group.
+// Writes the matrix of the multiplication by power, for blocks as they lie in memory. Lane i
+// computes the row of input bit i of each word, x^e * power; a ballot turns rows into columns.
+// place: the block's place in its group of four.
 __device__ void write_matrix(uint4 power, int place, std::uint32_t lane, ExpandedSuiteKey& out) {
   // Within a byte the lowest bit is the highest power.
   const std::uint32_t exponent = lane / 8 * 8 + 7 - lane % 8;

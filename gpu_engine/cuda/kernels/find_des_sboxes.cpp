@@ -5,17 +5,18 @@
 //   find_des_sboxes SECONDS [SEED]        SECONDS of processor for each S-box
 //
 // An S-box's output is a function of six bits, a table of 64. This is Kwan's search ("Reducing the
-// gate count of bitslice DES", 2000), with any function of three bits as a gate. To make a table,
-// as far as a mask of inputs requires it,
-//   1. take a gate that is the table already;
+// gate count of bitslice DES", 2000), with any function of three bits as a gate. To make a table
+// that is right for a given set of inputs,
+//   1. take an existing gate that gives it;
 //   2. or add one gate, on any three existing ones;
-//   3. or add two: a function of a gate on three, and of two others;
-//   4. or add three: a function of two gates on three each, and of one other;
-//   5. or split the mask by an input bit, make both parts, and choose between them by that bit.
-// Steps 3 and 4 look for sets of 5 and 7 gates that separate ones from zeros at all, and then for
-// the inner functions by colouring their inputs with two colours: two inputs that must differ are
-// joined by an edge. Outputs are made in all orders, in a beam of the smallest circuits; equals are
-// chosen at random.
+//   3. or add two gates: one on three existing ones, and one on its output and two others;
+//   4. or add three gates: two on three existing ones each, and one on their outputs and one other;
+//   5. or split the set by an input bit, make both parts, and choose between them by that bit.
+// Steps 3 and 4 first look for sets of 5 and 7 gates whose values tell the wanted ones from the
+// wanted zeros. Then they find the inner functions by two-colouring a graph of the inputs of an
+// inner gate: an edge joins two inputs for which the gate must give different values. The four
+// outputs are made in all orders, in a beam search that keeps the smallest circuits; among circuits
+// of equal size it keeps random ones.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -31,7 +32,7 @@
 
 namespace {
 
-using Table = std::uint64_t;  // bit v: the value for inputs v, the first of them the highest
+using Table = std::uint64_t;  // bit v: the value for inputs v, whose highest bit is the first input
 constexpr int input_count = 6;
 constexpr int gates_max = 48;
 constexpr int beam_width = 8;
@@ -60,7 +61,8 @@ struct Circuit {
   }
 };
 
-// The inputs that must give one and those that must give zero; any other may give either.
+// The inputs that must give one, and those that must give zero. For other inputs any value is
+// right.
 struct Wanted {
   Table ones, zeros;
 };
@@ -82,7 +84,7 @@ std::vector<int> shuffled(int count) {
   return numbers;
 }
 
-// The function that has the value i when ones has bit i, if zeros does not have it too.
+// Adds one gate on three existing ones that gives what is wanted. Returns its number, or -1.
 int find_one_gate(Circuit& circuit, Wanted wanted) {
   const std::vector<int> order = shuffled(circuit.size);
   for (int i = 0; i < circuit.size; ++i) {
@@ -106,8 +108,8 @@ int find_one_gate(Circuit& circuit, Wanted wanted) {
   return -1;
 }
 
-// Colours of eight inputs (bit i: of input i) such that in no row a one and a zero have the same
-// colour; -1 when there are none.
+// Colours eight inputs with 0 and 1 so that in no row a one and a zero have the same colour. Bit i
+// of the result is the colour of input i; -1 if there is no such colouring.
 int colour(const std::array<unsigned, 4>& ones, const std::array<unsigned, 4>& zeros) {
   std::array<unsigned, 8> neighbours = {};
   for (int row = 0; row < 4; ++row) {
@@ -137,7 +139,8 @@ int colour(const std::array<unsigned, 4>& ones, const std::array<unsigned, 4>& z
   return static_cast<int>(second);
 }
 
-// Which inputs of count gates, taken as a number with gate k at bit k, must give one or zero.
+// For each combination of values of count gates (gate k's value is bit k of the index): whether
+// some input that leads to it must give one, and whether some must give zero.
 template <int count>
 struct Cells {
   std::array<bool, 1 << count> one, zero;
@@ -157,7 +160,8 @@ int three_bits(int cell, int a, int b, int c) {
   return (cell >> a & 1) << 2 | (cell >> b & 1) << 1 | (cell >> c & 1);
 }
 
-// A function of gate(a, b, c), d and e.
+// Adds a gate on three of the five gates, and one on its output and the other two. Returns the
+// latter's number, or -1.
 int split_five(Circuit& circuit, const std::array<int, 5>& gates, Wanted wanted) {
   const Cells<5> cells(circuit, gates, wanted);
   for (const int pair : shuffled(25)) {
@@ -188,7 +192,9 @@ int split_five(Circuit& circuit, const std::array<int, 5>& gates, Wanted wanted)
   return -1;
 }
 
-// A function of gate(a, b, c), gate(d, e, f) and g. All first inner functions are tried.
+// Adds two gates on three of the seven gates each, and one on their outputs and the remaining gate.
+// Tries all functions for the first gate, of which complements count as one. Returns the last
+// gate's number, or -1.
 int split_seven(Circuit& circuit, const std::array<int, 7>& gates, Wanted wanted) {
   const Cells<7> cells(circuit, gates, wanted);
   for (const int g : shuffled(7)) {
@@ -238,8 +244,8 @@ int split_seven(Circuit& circuit, const std::array<int, 7>& gates, Wanted wanted
   return -1;
 }
 
-// Sets of count gates that separate ones from zeros, gate by gate: the next gate has to separate
-// what the gates so far leave mixed.
+// Searches for sets of count gates whose values tell ones from zeros, gate by gate. `mixed` are the
+// parts in which the gates chosen so far do not; the last gate must leave none.
 template <int count>
 class SetSearch {
  public:
@@ -294,8 +300,9 @@ class SetSearch {
   int tries_;
 };
 
-// Adds gates up to limit. Returns the gate's number, or -1. may_invert: the complement will do as
-// well.
+// Makes what is wanted with a circuit of at most limit inputs and gates. Returns the number of the
+// gate that gives it, or -1. may_invert: a gate that gives the complement will do; `inverted` is
+// then added to its number.
 int build(Circuit& circuit, Wanted wanted, int limit, unsigned split_bits, bool may_invert,
           int depth) {
   for (int i = circuit.size - 1; i >= 0; --i) {

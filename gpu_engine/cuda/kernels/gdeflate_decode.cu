@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// GDeflate pages, decoded by two warps each: one reads, the other copies the matches. From 3,000
-// pages on one warp a page does both.
+// Decodes each GDeflate page with two warps: one reads codes, the other copies the matches. From
+// 3,000 pages on one warp per page does both.
 //
-// gdeflate_decoder.cuh derives what a warp does. Counted: 175 instructions of a warp for a round of
-// about 100 bytes, so 570 GB/s where an H200 issues all it can; 45 for 32 literals, so 740.
-// Executed are 330 for 124 bytes, so 380. Measured on one, 2026-11-22, 64 KiB pieces of Silesia:
+// gdeflate_decoder.cuh derives what a warp does. By count, a round of about 100 bytes takes 175
+// instructions of a warp, which gives 570 GB/s if an H200 issues all that it can. 32 literals take
+// 45, which gives 740. In fact 330 are executed for 124 bytes, which gives 380. Measured on an
+// H200, 2026-11-22, 64 KiB pieces of Silesia:
 //
 //   pieces                  512   1,024   2,048   4,096   10,000
 //   level 3, GB/s            36      61     110     156      192
@@ -18,8 +19,8 @@ namespace nacre::engine::cuda {
 namespace gdeflate {
 namespace {
 
-// A warp of a device, as the lanes of the decoder know it. All 32 lanes call what says "together"
-// at the same time; the rest is a lane's own.
+// The operations of a warp that the decoder needs, on a device. After "All lanes together" all 32
+// lanes must call a function at the same time, after "Per lane" any lane may.
 struct DeviceWarp {
   NACRE_LANE_CODE static std::uint32_t lane() { return threadIdx.x % lane_count; }
 
@@ -39,10 +40,10 @@ struct DeviceWarp {
   NACRE_LANE_CODE static std::uint32_t or_of_lanes(std::uint32_t bits) {
     return cuda::or_of_lanes(bits);
   }
-  // After it, loads of any lane see what any lane stored before.
+  // Loads of any lane after it see what any lane stored before it.
   NACRE_LANE_CODE static void sync() { __syncwarp(); }
 
-  // A lane's own. bits is not 0 for lowest() and highest().
+  // Per lane. bits is not 0 for lowest() and highest().
   NACRE_LANE_CODE static std::uint32_t popcount(std::uint32_t bits) {
     return static_cast<std::uint32_t>(__popc(bits));
   }
@@ -67,7 +68,7 @@ struct DeviceWarp {
 
 constexpr std::uint32_t pieces_a_block = 2;
 
-// A warp a piece.
+// One warp per piece.
 __global__ void __launch_bounds__(pieces_a_block* lane_count)
     decode_by_one(const CodecTask* tasks, std::uint32_t count, std::uint32_t* results) {
   __shared__ PageMemory memories[pieces_a_block];
@@ -78,16 +79,16 @@ __global__ void __launch_bounds__(pieces_a_block* lane_count)
   if (DeviceWarp::lane() == 0) results[index] = valid;
 }
 
-// The matches of a round, on their way from the reading warp to the copying one.
+// The matches of a round, handed from the reading warp to the copying warp.
 struct Handover {
-  bool last;  // there are no more
-  std::uint32_t which;
+  bool last;            // no matches: the page has ended
+  std::uint32_t which;  // mask of the lanes that have a match
   std::uint32_t to[lane_count];
   std::uint32_t size[lane_count];
   std::uint32_t distance[lane_count];
 };
 
-// The reader's end: fills one handover while the other warp takes the other.
+// The reading warp's end: fills one of two handovers while the copying warp works on the other.
 class MatchSender {
  public:
   __device__ explicit MatchSender(Handover* two) : two_(two) {}
@@ -127,8 +128,8 @@ __device__ __forceinline__ void copy_what_comes(PageMemory& memory, const Handov
   }
 }
 
-// Which warp of a block reads. A warp stays with the scheduler that its place in the multiprocessor
-// gives it, and all schedulers should have equally many readers.
+// Which warp of a block is the reader. A warp's place in the multiprocessor determines its
+// scheduler, and all schedulers should have equally many readers.
 __device__ __forceinline__ std::uint32_t choose_reader() {
   __shared__ std::uint32_t reader;
   std::uint32_t place;
@@ -138,7 +139,7 @@ __device__ __forceinline__ std::uint32_t choose_reader() {
   return reader;
 }
 
-// A block a piece.
+// One block per piece.
 __global__ void __launch_bounds__(2 * lane_count)
     decode_by_two(const CodecTask* tasks, std::uint32_t* results) {
   __shared__ PageMemory memory;
@@ -158,7 +159,7 @@ __global__ void __launch_bounds__(2 * lane_count)
   if (DeviceWarp::lane() == 0) results[blockIdx.x] = valid;
 }
 
-// From this count on one warp for each piece keeps the device busy.
+// From this many pieces on one warp per piece keeps the device busy.
 constexpr std::uint32_t pieces_by_one_min = 3000;
 
 }  // namespace

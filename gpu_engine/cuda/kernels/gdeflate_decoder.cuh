@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decodes a GDeflate page with a warp, a lane of the page a lane of the warp: block by block, as
-// codec/gdeflate/format.h tells it. It takes the pages that codec/gdeflate/decoder.h takes.
+// Decodes a GDeflate page with a warp, whose lane i reads lane i of the page: block by block, as
+// codec/gdeflate/format.h describes. Accepts the pages that codec/gdeflate/decoder.h accepts.
 //
-// The plain loop of a block, without its checks; match[lane] has no size where none was begun:
+// The plain loop of a block, without its checks; match[lane].size is 0 if lane has begun no match:
 //
 //   for (is_ended = false; !is_ended || any match has a size;) {     // a round
 //     for (lane = 0; lane < 32; ++lane) {
@@ -15,39 +15,40 @@
 //         if it is a length:  match[lane] = {at, size}, at += size;
 //         if it ends the block: is_ended = true;
 //       }
-//       if lane holds fewer than 32 bits: it takes the page's next word;
+//       if lane holds fewer than 32 bits: give it the page's next word;
 //     }
 //   }
 //
-// What a lane reads depends on the round before, but on no other lane of this one. The steps:
+// What a lane reads depends on the round before, but on no other lane of the same round. The steps:
 //
-// 1. All lanes read at once. Which lanes have a distance to read is a mask that all of them know.
-//    A lane that needs a word counts the lanes before it that need one, and so knows which word of
-//    the page is its own; the next 64 words wait in registers (LaneReader).
-// 2. Counts and sums give the places. A literal's place is a count of the literals before it in the
-//    round; where a match begins too, an inclusive sum of the sizes is added.
+// 1. All lanes read at once. A mask that all lanes know says which of them have a distance to read.
+//    A lane that needs a word counts the lanes before it that need one too; so it knows which word
+//    of the page it gets. The next 64 words wait in registers (LaneReader).
+// 2. Counts and sums give the places. A literal's place follows from the count of literals before
+//    it in the round. If a match begins in the round, an inclusive sum of the matches' sizes is
+//    added.
 // 3. Matches are copied a round later, when their distances are read and every literal of their
-//    round is stored. The matches of a round may take bytes of each other and of themselves, so
-//    they are not copied one by one: the bytes from the first match's begin to the last one's end,
-//    literals between them included, are handled 32 at a time, a lane a byte. A count of the
-//    matches that begin up to it names a lane's match. The byte comes from what is written already
-//    or, where the match reaches into the 32 themselves, from the lane to which pointer doubling
-//    leads (MatchCopier). So no match is a special case.
-// 4. The last rounds are set aside. All rounds but those around the end of the block run in a loop
-//    that does not look for it. There the next look-up begins before this round's bytes are placed,
-//    since a look-up takes its time; and in a block without lengths lane k writes byte at + k, so
-//    that such rounds have no sums at all.
+//    round is stored. The matches of a round may copy from each other and from themselves, so they
+//    are not copied one by one. Instead all bytes from the begin of the first match to the end of
+//    the last, literals between them included, are written 32 at a time, one byte per lane. By
+//    counting the matches that begin at or before its byte, a lane knows to which match the byte
+//    belongs. The byte's source is already written, or it is one of the same 32 bytes; then pointer
+//    doubling finds the lane that has the value (MatchCopier). So no match is a special case.
+// 4. The last rounds are separate. All rounds but those around the end of the block run in a loop
+//    that stops before them. There the next look-up begins before this round's bytes are placed,
+//    which hides its latency. In a block without lengths lane k writes byte at + k, so its rounds
+//    need no sums.
 //
-// gdeflate_decode.cu has the counts and what was measured. To copy at once all matches whose
-// sources are written, and the others again (Gompresso's rounds, Sitaridis et al., ICPP 2016), took
-// up to three times as long: repetitive pieces need many passes.
+// gdeflate_decode.cu has the counts and what was measured. Another way was tried: copy all matches
+// whose sources are written, and repeat until all are copied (Gompresso's rounds, Sitaridis et al.,
+// ICPP 2016). It took up to three times as long, since repetitive pieces need many passes.
 #pragma once
 
 #include "gpu_engine/cuda/kernels/gdeflate_tables.cuh"
 
 namespace nacre::engine::cuda::gdeflate {
 
-// A lane's own.
+// The match that a lane has begun. Places are offsets in the plain bytes.
 struct Match {
   std::uint32_t to;
   std::uint32_t size;      // more than 0
@@ -61,8 +62,8 @@ class MatchCopier {
   NACRE_LANE_CODE MatchCopier(Warp warp, PageMemory& memory, Byte* out)
       : warp_(warp), memory_(memory), out_(out) {}
 
-  // Copies the matches of the lanes in which; there is at least one. The literals between them are
-  // stored already. Loads after this call see the matches.
+  // Copies the matches of one round. which: the mask of lanes that have one, not 0. The literals
+  // between the matches are stored already. Loads after this call see the copied bytes.
   NACRE_LANE_CODE void copy(std::uint32_t which, const Match& match) {
     const bool has_match = (which >> warp_.lane() & 1) != 0;
     const std::uint32_t begin = warp_.shuffle(match.to, warp_.lowest(which));
@@ -72,7 +73,7 @@ class MatchCopier {
           match.to | match.distance << 16, match.size};
     warp_.sync();
     const std::uint32_t to = has_match ? match.to : all_lanes;
-    std::uint32_t owners = all_lanes;  // matches begun before this tile, minus one
+    std::uint32_t owners = all_lanes;  // how many matches begin before this tile, minus one
     std::uint32_t tile = begin;
     for (; tile + lane_count < end_; tile += 2 * lane_count) {
       const Source one = find_source(to, tile, owners);
@@ -110,7 +111,7 @@ class MatchCopier {
     return {index < match.size, match.to_and_distance >> 16};
   }
 
-  // For two tiles that take no bytes of each other or of themselves.
+  // For two neighbouring tiles in which no byte's source is in either of them.
   NACRE_LANE_CODE void move_both(std::uint32_t tile, Source one, Source two) const {
     Byte* const to = out_ + tile + warp_.lane();
     Byte byte_one{};
@@ -133,7 +134,8 @@ class MatchCopier {
     if (source.is_match) warp_.store(to, static_cast<Byte>(value));
   }
 
-  // The value of the lane to which giver leads, over any number of lanes.
+  // giver: the lane from which a lane gets its value, or the lane itself if it has the value.
+  // Follows givers to the lane that has the value, and returns that value.
   NACRE_LANE_CODE std::uint32_t take_from_lanes(std::uint32_t value, std::uint32_t giver) const {
     for (;;) {
       const std::uint32_t next = warp_.shuffle(giver, giver);
@@ -156,17 +158,17 @@ struct PageState {
   LaneReader<Warp> reader;
   Byte* const out;
   const std::uint32_t out_size;
-  std::uint32_t at;  // bytes of the literals and matches so far
+  std::uint32_t at;  // plain bytes so far, those of begun matches included
 };
 
-// Copier: copies the matches (MatchCopier).
+// Decodes the rounds of one block. Copier: MatchCopier, or something with its copy().
 template <typename Warp, typename Copier>
 class RoundDecoder {
  public:
   NACRE_LANE_CODE RoundDecoder(PageState<Warp>& page, Copier& copier)
       : warp_(page.warp), page_(page), copier_(copier) {}
 
-  // False: the page is not valid.
+  // Returns false if the page is not valid.
   NACRE_LANE_CODE bool decode() { return decode_whole_rounds() && decode_last_rounds(); }
 
   // The same for a block whose code has no lengths.
@@ -183,12 +185,12 @@ class RoundDecoder {
                         finishes ? distance_shape.direct_bits : litlen_shape.direct_bits);
   }
 
-  // The item that a lane reads.
+  // What a lane reads in a round: a literal, a length, a distance or a stop.
   struct Item {
     EntryKind kind;
     std::uint32_t payload;
-    std::uint32_t bits;   // of code and extra bits
-    std::uint32_t value;  // of a length or distance
+    std::uint32_t bits;   // size of the code and its extra bits
+    std::uint32_t value;  // the length or distance
   };
   NACRE_LANE_CODE Item read_item(std::uint32_t entry, bool finishes) const {
     const std::uint32_t payload = entry_payload(entry);
@@ -202,8 +204,8 @@ class RoundDecoder {
 
   // Where the bytes of the literals and matches that begin in this round go.
   struct Placement {
-    std::uint32_t place;  // this lane's
-    std::uint32_t size;   // of all
+    std::uint32_t place;  // of this lane's literal or match
+    std::uint32_t size;   // plain bytes of the whole round
   };
   NACRE_LANE_CODE Placement place(std::uint32_t literals, std::uint32_t begins,
                                   std::uint32_t match_size) const {
@@ -218,8 +220,8 @@ class RoundDecoder {
     return placed;
   }
 
-  // Runs the rounds in which every lane reads something valid, and no lane the end of the block.
-  // Stops before the first other round. Called once for each block.
+  // Runs the rounds in which every lane reads something valid and no lane reads the end of the
+  // block. Stops before the first other round. Called once for each block.
   NACRE_LANE_CODE bool decode_whole_rounds() {
     std::uint32_t entry = look_up(false);
     for (;;) {
@@ -231,7 +233,7 @@ class RoundDecoder {
       page_.reader.refill();
       const std::uint32_t literals = warp_.ballot(item.kind == EntryKind::literal);
       const std::uint32_t begins = ~(literals | begun_);
-      entry = look_up((begins >> warp_.lane() & 1) != 0);  // early, since it takes its time
+      entry = look_up((begins >> warp_.lane() & 1) != 0);  // early, to hide its latency
       const Placement placed = place(literals, begins, item.value);
       if (placed.size > page_.out_size - page_.at || page_.reader.torn()) return false;
       page_.at += placed.size;
@@ -246,7 +248,7 @@ class RoundDecoder {
     }
   }
 
-  // Runs the round with the end of the block, and the one after it, which gives the last distances.
+  // Runs the rounds up to the end of the block, and the one after it, which has the last distances.
   NACRE_LANE_CODE bool decode_last_rounds() {
     bool is_ended = false;
     do {
@@ -255,7 +257,7 @@ class RoundDecoder {
       const Item item = read_item(look_up(finishes), finishes);
       const std::uint32_t stops = warp_.ballot(reads && item.kind == EntryKind::stop);
       if (stops != 0) {
-        // The only valid stop is the end of a block, in a lane that does not give a distance.
+        // The only valid stop is the end of the block, in a lane that does not read a distance.
         const std::uint32_t first = warp_.lowest(stops & ~begun_);
         if ((stops & begun_) != 0 || warp_.shuffle(item.payload, first) != 0) return false;
         reads = finishes || warp_.lane() <= first;
@@ -282,8 +284,8 @@ class RoundDecoder {
     return true;
   }
 
-  // After a literal a lane holds at least 17 bits: enough to look up the next code before the
-  // lane's next word has arrived.
+  // Runs the rounds of 32 literals. After a literal a lane still holds at least 17 bits: enough to
+  // look up the next code before the lane has got its next word.
   NACRE_LANE_CODE bool decode_whole_literals() {
     std::uint32_t entry = look_up_litlen();
     while (page_.out_size - page_.at >= lane_count &&
@@ -316,23 +318,23 @@ class RoundDecoder {
   const Warp warp_;
   PageState<Warp>& page_;
   Copier& copier_;
-  std::uint32_t begun_ = 0;  // lanes whose match lacks its distance
+  std::uint32_t begun_ = 0;  // mask of lanes whose match lacks its distance
   Match match_{};
 };
 
-// Copier: copies the matches (MatchCopier).
+// Decodes one page. Copier: as for RoundDecoder.
 template <typename Warp, typename Copier>
 class PageDecoder {
  public:
-  // task: in_size is at least page_size_bytes_min and whole words, out_size at most
-  // page_plain_size_max.
+  // task: as can_be_page() requires.
   NACRE_LANE_CODE PageDecoder(Warp warp, PageMemory& memory, const CodecTask& task, Copier& copier)
       : warp_(warp),
         memory_(memory),
         page_{warp, memory, {warp, task.in, task.in_size}, task.out, task.out_size, 0},
         copier_(copier) {}
 
-  // Decodes the page; all lanes get the same answer. False: it is not valid; out holds anything.
+  // Decodes the page. Returns the same in all lanes: false if the page is not valid; the content of
+  // task.out is then undefined.
   NACRE_LANE_CODE bool run() {
     bool is_last = false;
     while (!is_last) {
@@ -352,7 +354,7 @@ class PageDecoder {
   NACRE_LANE_CODE bool decode_block(BlockKind kind) {
     if (kind == BlockKind::stored) return copy_stored();
     if (kind == BlockKind::fixed_codes) {
-      // Kept for later blocks: such a block may be as short as ten bits.
+      // The tables are kept for later blocks, because such a block may be as short as ten bits.
       if (!has_fixed_codes_) put_fixed_sizes();
       if (!has_fixed_codes_ && !build_tables(litlen_symbol_count_max, distance_symbol_count))
         return false;
@@ -414,7 +416,8 @@ class PageDecoder {
            build_tables(litlen_count, distance_count);
   }
 
-  // Reads 32 items at a time. A repeat may run from one alphabet into the other, not past both.
+  // Reads the items of the code lengths, 32 at a time. A repeat may run from one alphabet into the
+  // other, but not past both.
   NACRE_LANE_CODE bool read_code_sizes(std::uint32_t size_count) {
     std::uint32_t known = 0;
     std::uint32_t last_size = 0;
@@ -485,7 +488,7 @@ class PageDecoder {
   bool has_lengths_ = false;
 };
 
-// Whether a task's sizes allow it to be a page.
+// Whether the sizes of a task are possible for a page. Per lane.
 NACRE_LANE_CODE bool can_be_page(const CodecTask& task) {
   return task.out_size <= page_plain_size_max && task.in_size >= page_size_bytes_min &&
          task.in_size % word_size_bytes == 0;

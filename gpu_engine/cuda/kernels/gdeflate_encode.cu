@@ -12,7 +12,7 @@ namespace nacre::engine::cuda {
 namespace gdeflate {
 namespace {
 
-// A block a piece.
+// One block per piece.
 __global__ void __launch_bounds__(LiteralEncoder::thread_count)
     encode_literals(const CodecTask* tasks, std::uint32_t* results) {
   __shared__ LiteralPage page;
@@ -20,10 +20,10 @@ __global__ void __launch_bounds__(LiteralEncoder::thread_count)
   if (threadIdx.x == 0) results[blockIdx.x] = size;
 }
 
-// All blocks share the number of the next piece, which lies in front of their workspaces.
+// The index of the next piece, which all thread blocks share, lies in front of their workspaces.
 constexpr std::size_t counter_size = 256;
 
-// There are as many blocks as workspaces; each takes one piece after the other.
+// There are as many thread blocks as workspaces. Each block encodes one piece after the other.
 template <typename Encoder>
 __global__ void __launch_bounds__(Encoder::thread_count)
     encode_pieces(const CodecTask* tasks, std::uint32_t count, std::uint32_t* results,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block of warps that codes a piece as a GDeflate page of one block.
+// A thread block codes a piece as a GDeflate page, which has one block.
 //
 // The plain loop: cut the piece into items (literals, and matches that are a length and a
 // distance), make codes out of the counts of their symbols, and deal the items out:
@@ -13,19 +13,19 @@
 //
 // The steps from there:
 //
-// 1. Each warp parses a part of the piece into items, with the match finder (match_finder.cuh). A
-//    part's finder first learns what lies before the part, so that matches reach back over it. The
-//    items lie in the workspace: 16 bits each, and the distances in a list of their own.
-// 2. All warps count symbols, and two of them make the two codes (CodeMaker).
-// 3. One warp deals the items out, a thread a lane. Which item a lane gets follows from a count of
-//    the lanes before it that have no distance to come, so that a round is a few instructions; but
-//    the rounds follow one another. There are some 600 for a piece of Silesia. They take 1/8 of the
-//    time of the parts, during which other pieces have the multiprocessor.
+// 1. Each warp parses a part of the piece into items, with the match finder (match_finder.cuh). The
+//    finder first enters the bytes before the part, so that matches can reach back into them. The
+//    items go to the workspace: 16 bits each, and the distances in a separate list.
+// 2. All warps count symbols, and two warps make the two codes (CodeMaker).
+// 3. One warp deals the items out, one thread for each lane of the page. Which item a lane gets
+//    follows from a count of the lanes before it that have no distance to come, so a round takes
+//    few instructions. But the rounds, some 600 for a piece of Silesia, run one after the other.
+//    This step takes 1/8 of the time of step 1; meanwhile other pieces use the multiprocessor.
 //
-// Counted: 9.0 instructions of a warp a byte, so 112 GB/s where an H200 issues all it can. Measured
-// on one, 2026-11-22, 64 KiB pieces of Silesia: 15.2, 18.6, 22.7 and 24.0 GB/s with 512, 1,024,
-// 4,096 and 12,288 pieces. The tables of four parts leave room for few warps, which wait for
-// memory.
+// By count a byte takes 9.0 instructions of a warp, which gives 112 GB/s if an H200 issues all that
+// it can. Measured on an H200, 2026-11-22, 64 KiB pieces of Silesia: 15.2, 18.6, 22.7 and 24.0 GB/s
+// with 512, 1,024, 4,096 and 12,288 pieces. The tables of four parts leave room for few warps, and
+// these wait for memory.
 #pragma once
 
 #include "gpu_engine/cuda/kernels/gdeflate_format.cuh"
@@ -34,22 +34,23 @@
 
 namespace nacre::engine::cuda::gdeflate {
 
-// A literal: its byte. A match: this bit and its size. Its distance is in a separate list.
+// A literal is its byte. A match is the bit match_item and its size; its distance is in a separate
+// list.
 using PartItem = std::uint16_t;
 constexpr PartItem match_item = 0x8000;
 constexpr std::uint32_t item_size_max = match_item - 1;  // longer than a part
 
-// What a warp has found.
+// How many items a part has, and how many of these are matches.
 struct PartItems {
-  std::uint32_t items;    // count
-  std::uint32_t matches;  // of them
+  std::uint32_t items;
+  std::uint32_t matches;
 };
 
 template <std::uint32_t entry_count>
 class Parser {
  public:
-  // Cuts in[from … size). Matches reach back to in[0]. items: room for size − from of them;
-  // distances: for a quarter of that. The table is all zeros.
+  // Cuts in[from … size) into items. Matches may reach back to in[0]. items: room for size − from;
+  // distances: room for a quarter of that. table: entry_count zeros.
   __device__ Parser(const Byte* in, std::uint32_t from, std::uint32_t size, PartItem* items,
                     std::uint16_t* distances, std::uint32_t* table)
       : finder_(in, from, size, table),
@@ -91,7 +92,8 @@ class Parser {
       store(distances_ + (match_count_ + lane), static_cast<std::uint16_t>(matches.distance));
     }
 
-    // A lane's byte is a literal before the first match that begins after it, or none.
+    // The owner of a lane's byte is the first match that begins after it. The byte is a literal if
+    // it is not part of the match before that one.
     const std::uint32_t here = begin + lane;
     const std::uint32_t owner = __popc(matches.lanes & (all_lanes >> (lane_count - 1 - lane)));
     const std::uint32_t owner_end = __shfl_sync(all_lanes, matches.from, owner);
@@ -130,7 +132,8 @@ struct SymbolOfValue {
   std::uint32_t extra_bits;
   std::uint32_t extra;
 };
-// Each power of two of the sizes 3 to 257 has four symbols. All larger sizes share the last symbol.
+// The sizes 3 to 257, less 3, have four symbols for each power of two. All larger sizes share the
+// last symbol.
 __device__ __forceinline__ SymbolOfValue symbol_of_size(std::uint32_t size) {
   constexpr std::uint32_t longest = 258;
   const std::uint32_t reach = size - match_size_min;
@@ -140,7 +143,7 @@ __device__ __forceinline__ SymbolOfValue symbol_of_size(std::uint32_t size) {
   return {first_length_symbol + 4 * (bits + 1) + (reach >> bits & 3), bits,
           reach & ((1u << bits) - 1)};
 }
-// Each power of two of distance − 1 has two symbols.
+// There are two symbols for each power of two of distance − 1.
 __device__ __forceinline__ SymbolOfValue symbol_of_distance(std::uint32_t distance) {
   const std::uint32_t reach = distance - 1;
   if (reach < 2) return {reach, 0, 0};
@@ -181,7 +184,7 @@ class ItemEncoder {
   static constexpr std::uint32_t thread_count = part_count * lane_count;
   static constexpr std::uint32_t part_size = page_plain_size_max / part_count;
   static_assert(part_size < item_size_max);
-  // Holds the items and distances of a piece.
+  // In bytes: the items and distances of a piece.
   static constexpr std::size_t workspace_size =
       page_plain_size_max * sizeof(PartItem) +
       page_plain_size_max / found_size_min * sizeof(std::uint16_t);
@@ -199,7 +202,8 @@ class ItemEncoder {
             reinterpret_cast<std::uint16_t*>(workspace + page_plain_size_max * sizeof(PartItem))),
         warp_(this_warp_in_all_lanes()) {}
 
-  // The page's size; 0 when it would not be smaller than the piece or does not fit.
+  // Returns the size of the page, or 0 when the page would not be smaller than the piece or does
+  // not fit.
   __device__ std::uint32_t run() {
     if (size_ <= page_size_bytes_min || size_ > page_plain_size_max) return 0;
     parse();
@@ -286,7 +290,7 @@ class ItemEncoder {
     const bool is_fixed = fixed_bits < dynamic_bits;
     const std::uint32_t bits =
         head_bits + sum_of_lanes(extra_bits) + (is_fixed ? fixed_bits : dynamic_bits);
-    // Each lane's last word may hold a single bit, and another word follows it.
+    // No page is smaller than this: each lane gets one word more than its bits fill.
     if ((lane_count + bits / word_bits) * word_size > out_size_) return 0;
     if (is_fixed) {
       for (std::uint32_t symbol = this_lane(); symbol < litlen_symbol_count; symbol += lane_count)
@@ -322,8 +326,8 @@ class ItemEncoder {
         put(coding_.description.at(round, head));
     }
 
-    // Where a part's items and distances end, counted over all parts, and how much further the next
-    // part's begin.
+    // Of each part: how many items and matches it and the parts before it have (ends), and how many
+    // places of the workspace it leaves unused (gaps).
     std::uint32_t item_ends[part_count - 1], item_gaps[part_count - 1];
     std::uint32_t match_ends[part_count - 1], match_gaps[part_count - 1];
     std::uint32_t items = 0;
@@ -341,9 +345,9 @@ class ItemEncoder {
       }
     }
 
-    std::uint32_t next = 0;        // item
-    std::uint32_t next_match = 0;  // the next match whose distance is to come
-    std::uint32_t begun = 0;       // lanes that get a distance in this round
+    std::uint32_t next = 0;        // index of the next item
+    std::uint32_t next_match = 0;  // index of the next match
+    std::uint32_t begun = 0;       // mask of lanes that get a distance in this round
     LaneBits distance = {0, 0};
     bool is_ended = false;
     while (!is_ended || begun != 0) {
@@ -396,10 +400,10 @@ class ItemEncoder {
 };
 
 // Four parts and large tables make the corpus 3.49 times smaller. Eight parts with tables of half
-// the size make it 3.41 times smaller, and the cpu's level 1 3.47 times. Three blocks fit into a
-// multiprocessor of an H200.
+// the size make it 3.41 times smaller; the CPU's level 1 makes it 3.47 times smaller. Three thread
+// blocks fit into a multiprocessor of an H200.
 using PageEncoder = ItemEncoder<4, 8192>;
-// Where a block may have less than 64 KiB of shared memory.
+// For devices whose blocks can have no more than 64 KiB of shared memory.
 using SmallPageEncoder = ItemEncoder<4, 4096>;
 
 }  // namespace nacre::engine::cuda::gdeflate

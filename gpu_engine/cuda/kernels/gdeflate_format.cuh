@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GDeflate format as lanes use it, without tables in memory: the numbers of
-// codec/gdeflate/format.h, and the meaning of symbols by arithmetic. Host compilers take it too:
-// tests run the decoder's lane code on the host.
+// The GDeflate format for the kernels: the constants of codec/gdeflate/format.h, and the meaning of
+// symbols computed instead of looked up. It also compiles for the host, where tests run the
+// decoder.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace nacre::engine::cuda::gdeflate {
 
 using namespace nacre::engine::gdeflate;
 
-// Lengths and distances are first + (mantissa << extra_bits) + the extra bits, with a mantissa of
-// at most three bits.
+// A length or distance is first + (mantissa << extra_bits) + the value of the extra bits. The
+// mantissa has at most three bits.
 struct SymbolValue {
   std::uint32_t mantissa;
   std::uint32_t extra_bits;
@@ -26,20 +26,21 @@ struct SymbolValue {
 
 constexpr std::uint32_t first_distance = 1;
 
-// index: of a length symbol, counted from first_length_symbol. first: match_size_min.
+// The value of a length symbol, with `first` = match_size_min. index: counted from
+// first_length_symbol.
 NACRE_LANE_CODE SymbolValue length_value(std::uint32_t index) {
   if (index < 8) return {index, 0};
   if (index == length_symbol_count - 1) return {0, 16};
   return {4 + index % 4, index / 4 - 1};
 }
 
-// first: first_distance.
+// The value of a distance symbol, with `first` = first_distance.
 NACRE_LANE_CODE SymbolValue distance_value(std::uint32_t symbol) {
   if (symbol < 4) return {symbol, 0};
   return {2 + symbol % 2, symbol / 2 - 1};
 }
 
-// code_length_order[from … to - 1], five bits each.
+// Packs code_length_order[from … to - 1], five bits each.
 consteval std::uint64_t pack_code_length_order(unsigned from, unsigned to) {
   std::uint64_t packed = 0;
   for (unsigned at = from; at < to; ++at)

@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts with which the GDeflate decoder reads: the lanes of a page (LaneReader), and canonical
-// codes as look-up tables in the memory that a warp shares (TableBuilder).
+// What the GDeflate decoder reads with: the lanes of a page (LaneReader), and canonical codes as
+// look-up tables in shared memory (TableBuilder).
 //
-// A lane of the page is read by a lane of the warp; codec/gdeflate/format.h says how the page's
-// words are dealt out. Nothing outside the page is read but, where the page is at an odd address,
-// the other bytes of its last word.
+// Lane i of the warp reads lane i of the page; codec/gdeflate/format.h says how the page's words
+// are dealt out. Nothing outside the page is read, except the other bytes of the aligned words in
+// which an unaligned page begins and ends.
 //
-// A table is indexed with the next bits of a lane, as many as its direct bits. A code that is
-// longer goes on in a subtable, which has the bits of the longest code that begins like it.
+// A table is indexed with the next bits of a lane; how many these are, is the table's count of
+// direct bits. A longer code has its entry in a subtable, which is indexed with as many further
+// bits as the longest code with the same direct bits needs.
 //
 //   15 14 13  12 11        4 3         0
 //   kind  0   0  payload     code bits     what the code means
 //   3     bits:3     index of the subtable, from the first entry of all tables on: 11
 //
-// The plain loop that fills a table takes the symbols in the order of their codes and stores the
-// entry of each at every index that begins with its code. Here each entry is found by itself, so
-// that the lanes share them. Filled up to 15 bits, the codes of a size lie below those of all
-// longer ones. So the number of sizes that end at or below an index gives the size of the code that
-// the index begins with, and the code's place among those of its size gives the symbol.
+// The plain loop that fills a table takes the symbols in the order of their codes, and stores the
+// entry of each at every index that begins with its code. Here each entry is found independently,
+// so that the lanes can share the work. If codes are extended to 15 bits, those of one size are
+// below those of all longer sizes. So a lane extends its index to 15 bits and counts the sizes
+// whose codes are all below it: this gives the size of the code with which the index begins. The
+// place of that code among the codes of its size gives the symbol.
 //
-// Warp is what the lanes of a warp do together: DeviceWarp (gdeflate_decode.cu) on a device, a
-// simulated warp in the host's tests. Every lane calls what is here, at the same time; what a lane
-// does alone is marked.
+// Warp gives the operations of a warp: DeviceWarp (gdeflate_decode.cu) on a device, a simulated
+// warp in tests on the host. All lanes must call a function here together, unless its comment says
+// "Per lane".
 #pragma once
 
 #include "gpu_engine/cuda/kernels/gdeflate_format.cuh"
@@ -29,7 +31,7 @@
 
 namespace nacre::engine::cuda::gdeflate {
 
-// The sum of the values of this lane and those before it.
+// The sum of the values of this lane and of all lanes before it.
 template <typename Warp>
 NACRE_LANE_CODE std::uint32_t sum_up_to_here(Warp warp, std::uint32_t value) {
   NACRE_UNROLL
@@ -40,7 +42,7 @@ NACRE_LANE_CODE std::uint32_t sum_up_to_here(Warp warp, std::uint32_t value) {
   return value;
 }
 
-// Masks: the lanes before this one, and those with this lane itself.
+// Masks of the lanes before this one, without and with this lane itself. Per lane.
 template <typename Warp>
 NACRE_LANE_CODE std::uint32_t lanes_before(Warp warp) {
   return (1u << warp.lane()) - 1;
@@ -50,10 +52,11 @@ NACRE_LANE_CODE std::uint32_t lanes_up_to_here(Warp warp) {
   return all_lanes >> (lane_count - 1 - warp.lane());
 }
 
-// Between reads a lane holds 32 to 63 bits. A read takes at most 31, and refill() follows it before
-// another lane is read. Words past the page's end read as zeros.
+// Reads the lanes of a page. Between reads a lane holds 32 to 63 bits. A lane may skip at most 31
+// bits; then all lanes call refill(). Words past the page's end read as zeros.
 //
-// The next 64 words of the page wait in registers, two a lane, so that no read waits for memory.
+// The next 64 words of the page are kept in registers, two a lane, so that no read waits for
+// memory.
 template <typename Warp>
 class LaneReader {
  public:
@@ -70,16 +73,16 @@ class LaneReader {
     far_ = word(2 * lane_count + warp.lane());
   }
 
-  // The lane's own: its next 32 bits.
+  // Per lane: its next 32 bits, and how to skip some of them.
   NACRE_LANE_CODE std::uint32_t bits() const { return static_cast<std::uint32_t>(bits_); }
   NACRE_LANE_CODE void skip(std::uint32_t count) {
     bits_ >>= count;
     count_ -= count;
   }
 
-  // Lanes that hold fewer than 32 bits take a word each, in their order. Each lane is asked for at
-  // most one of the two words that it keeps: the words that are taken are at most 32 in a row, so
-  // the lane knows which.
+  // Each lane that holds fewer than 32 bits gets a word, in the order of the lanes. These are at
+  // most 32 consecutive words, so at most one of the two words that a lane keeps is among them, and
+  // the lane knows which one.
   NACRE_LANE_CODE void refill() {
     const bool needs = count_ < word_bits;
     const std::uint32_t needing = warp_.ballot(needs);
@@ -94,7 +97,7 @@ class LaneReader {
     if (taken_ >= lane_count) advance();
   }
 
-  // Takes bits of lane 0, and gives them to all lanes. count: at most 16.
+  // Reads count bits of lane 0, and returns them in all lanes. count: at most 16.
   NACRE_LANE_CODE std::uint32_t take_from_first(std::uint32_t count) {
     const std::uint32_t value = warp_.shuffle(bits(), 0) & ((1u << count) - 1);
     if (warp_.lane() == 0) skip(count);
@@ -102,14 +105,14 @@ class LaneReader {
     return value;
   }
 
-  // Whether more words have been taken than the page has.
+  // torn(): more words were read than the page has. at_end(): exactly all words were read.
   NACRE_LANE_CODE bool torn() const { return word_end() > word_count_; }
   NACRE_LANE_CODE bool at_end() const { return word_end() == word_count_; }
 
  private:
   static constexpr std::uint32_t word_size = word_size_bytes;
 
-  // How many words have been taken since the page began.
+  // How many words the lanes have got since the page began.
   NACRE_LANE_CODE std::uint32_t word_end() const { return ahead_ - 2 * lane_count + taken_; }
 
   NACRE_LANE_CODE void advance() {
@@ -128,14 +131,14 @@ class LaneReader {
 
   Warp warp_;
   const std::uint32_t* const words_;
-  const std::uint32_t shift_;  // of the page's bytes in words_
+  const std::uint32_t shift_;  // in bits: where the page's first byte lies in words_[0]
   const std::uint32_t word_count_;
   std::uint64_t bits_;
   std::uint32_t count_ = word_bits;
   std::uint32_t near_;       // words ahead_ - 64 … ahead_ - 33
   std::uint32_t far_;        // words ahead_ - 32 … ahead_ - 1
-  std::uint32_t taken_ = 0;  // how many of near_
-  std::uint32_t ahead_;
+  std::uint32_t taken_ = 0;  // how many of the 32 words in near_ the lanes have got
+  std::uint32_t ahead_;      // index of the first word that no lane keeps
 };
 
 using CodeEntry = std::uint16_t;
@@ -174,7 +177,7 @@ NACRE_LANE_CODE std::uint32_t subtable_bits(std::uint32_t entry) {
   return entry >> subtable_bits_shift & 7;
 }
 
-// The entry of the code with which bits begin.
+// The entry of the code with which bits begin. Per lane.
 NACRE_LANE_CODE std::uint32_t look_up_code(const CodeEntry* tables, std::uint32_t bits,
                                            std::uint32_t table_at, std::uint32_t direct_bits) {
   const std::uint32_t entry = tables[table_at + (bits & ((1u << direct_bits) - 1))];
@@ -206,8 +209,8 @@ struct CodeLengthMeanings {
   }
 };
 
-// The most entries that a table with these direct bits needs for a complete code of that many
-// symbols and at most 15 bits (zlib's examples/enough.c counts them).
+// entry_count: the most entries, subtables included, that a table with direct_bits needs for a
+// complete code of symbol_count symbols and at most 15 bits (computed by zlib's examples/enough.c).
 struct TableShape {
   std::uint32_t symbol_count;
   std::uint32_t direct_bits;
@@ -222,13 +225,13 @@ constexpr std::uint32_t table_entry_count = litlen_shape.entry_count + distance_
 static_assert(table_entry_count <= 1u << subtable_bits_shift);
 static_assert(code_length_shape.entry_count <= distance_shape.entry_count);
 
-// A match where other lanes find it.
+// A match in shared memory, where all lanes can read it.
 struct alignas(8) PlacedMatch {
   std::uint32_t to_and_distance;  // the distance in the upper half
   std::uint32_t size;
 };
 
-// The memory that a warp shares while it decodes a page.
+// The memory that the lanes of a warp share while they decode a page.
 struct PageMemory {
   CodeEntry tables[table_entry_count];
   // Used while codes are read.
@@ -239,14 +242,14 @@ struct PageMemory {
   PlacedMatch matches[lane_count];
 };
 
-// What each lane knows about the codes of one size, its lane number. Codes count as the codes of 15
-// bits that begin with them.
+// What a lane knows about the codes of one size: lane s about those of s bits. Each code stands for
+// all codes of 15 bits that begin with it.
 template <typename Warp>
 struct CodeSizes {
   std::uint32_t count;      // how many codes have this size
-  std::uint32_t limit;      // codes of 15 bits from here on begin with a longer code
-  std::uint32_t place_end;  // end of the codes of this size in the order of codes
-  std::uint32_t to_place;   // added to a code of this size, gives its place in that order
+  std::uint32_t limit;      // 15-bit codes below it begin with a code of at most this size
+  std::uint32_t place_end;  // how many codes have at most this size
+  std::uint32_t to_place;   // a code of this size plus this is its place in the order of codes
 
   NACRE_LANE_CODE CodeSizes(Warp warp, const std::uint32_t* counts) {
     const std::uint32_t size = warp.lane();
@@ -259,9 +262,10 @@ struct CodeSizes {
   }
 };
 
-// Builds the table of the canonical code with these sizes (0: no code; at most 15) at table_at.
-// False when they are not those of a prefix code, as for gdeflate::build_table. Lanes may store
-// before the call what it reads, and may read after it what it stores.
+// Builds the table of a canonical code at index table_at of memory.tables. build() takes the sizes
+// of the codes by symbol (0: no code; at most 15), and returns false under the same conditions as
+// build_table() of codec/gdeflate/decode_table.h. It synchronises the warp at its begin and end:
+// it sees sizes that any lane stored before, and any lane sees the table after it.
 template <typename Warp, std::uint32_t direct_bits, typename Meanings>
 class TableBuilder {
  public:
@@ -326,8 +330,8 @@ class TableBuilder {
     }
   }
 
-  // The size of the code with which the 15 bits of code begin. That size is at least from; sizes
-  // above to count as to.
+  // The size of the code with which the 15 bits of `code` begin. That size must be at least `from`;
+  // for a size above `to` the result is `to`.
   template <std::uint32_t from, std::uint32_t to>
   NACRE_LANE_CODE std::uint32_t size_of(std::uint32_t code) const {
     std::uint32_t size = from;
@@ -337,7 +341,8 @@ class TableBuilder {
     return size;
   }
 
-  // A lane makes an entry. Entries of longer codes are left to place_subtables().
+  // Makes the entries that are indexed directly, one per lane. Those of codes longer than
+  // direct_bits are made by place_subtables().
   NACRE_LANE_CODE void fill_direct(const CodeSizes<Warp>& sizes) {
     for (std::uint32_t first = 0; first < direct_count; first += lane_count) {
       const std::uint32_t index = first + warp_.lane();
@@ -351,8 +356,8 @@ class TableBuilder {
     }
   }
 
-  // A lane takes one beginning of longer codes. The last of its codes, in the order of codes, is
-  // the longest.
+  // Makes the entries that name subtables, one per lane. A subtable is as large as the longest of
+  // its codes needs, which is the last one in the order of codes.
   NACRE_LANE_CODE bool place_subtables(std::uint32_t entry_count) {
     warp_.sync();
     std::uint32_t end = direct_count;
@@ -375,7 +380,7 @@ class TableBuilder {
     return end <= entry_count;
   }
 
-  // A lane takes one code.
+  // Makes the entries of the codes longer than direct_bits, one code per lane.
   NACRE_LANE_CODE void fill_subtables(const CodeSizes<Warp>& sizes, std::uint32_t code_count) {
     for (std::uint32_t first = warp_.shuffle(sizes.place_end, direct_bits); first < code_count;
          first += lane_count) {
@@ -403,7 +408,7 @@ class TableBuilder {
   Warp warp_;
   PageMemory& memory_;
   const std::uint32_t table_at_;
-  std::uint32_t limits_[code_size_bits_max];  // from 1 on: limit of CodeSizes
+  std::uint32_t limits_[code_size_bits_max];  // by size, from 1 on: the limit of CodeSizes
 };
 
 }  // namespace nacre::engine::cuda::gdeflate

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts with which both encoders of GDeflate pages write, each a warp's work: Huffman codes out
-// of counts (CodeMaker), a block's description (Description), and a page's words (LaneWriter).
+// What both encoders of GDeflate pages write with; one warp runs each of these: Huffman codes from
+// counts (CodeMaker), the description of a block's codes (Description), and the words of a page
+// (LaneWriter).
 //
-// CodeMaker makes the very sizes of codec/gdeflate/huffman_code.h and the canonical code of these.
-// The plain way sorts the symbols by count and joins the two least trees until one is left. The
+// CodeMaker makes the same sizes as codec/gdeflate/huffman_code.h, and their canonical code. The
+// plain way sorts the symbols by count and joins the two smallest trees until one is left. The
 // lanes share the sorting (each counts the keys below its own), the depths and the numbering.
-// Joining is a chain, so lane 0 does it alone: two steps a symbol, some 20,000 cycles for 257.
+// Joining is a chain, so lane 0 does it alone: two steps for each symbol, some 20,000 cycles for
+// 257 symbols.
 //
-// Description writes what codec/gdeflate/block_codes.h writes, item for item: the sizes of both
-// alphabets, cut into runs, under a code of their own (RFC 1951, 3.2.7).
+// Description makes the header of codec/gdeflate/block_codes.h, item for item: the code sizes of
+// both alphabets, cut into runs, under a code of their own (RFC 1951, 3.2.7).
 //
-// LaneWriter deals bits out to the 32 lanes, a thread a lane; codec/gdeflate/page_writer.h says
-// where words lie. The plain way gives a lane's next word its place when the lane's last one is
-// full. Here several warps write, each some rounds. What lanes got before is counted first, so a
-// warp knows how many words have places, but not the places of the open word and of the one after
-// it: words that belong there it keeps until the warps before it have handed the places over.
+// LaneWriter deals bits out to the 32 lanes of a page, one thread for each lane;
+// codec/gdeflate/page_writer.h says where words lie. There, a lane's following word gets its place
+// when the lane's open word is full. Here several warps write some rounds each. The bits of the
+// rounds before are counted first, so a warp knows how many words already have a place. But it does
+// not know the places of the two words (open and following) that each lane has at that moment. It
+// keeps the contents of these words until the warp before it hands their places over.
 #pragma once
 
 #include "gpu_engine/cuda/kernels/copy_bytes.cuh"
@@ -25,7 +28,8 @@ namespace nacre::engine::cuda::gdeflate {
 
 constexpr std::uint32_t symbol_bits = 9;
 
-// A code of up to 15 bits, its first bit lowest, below its size. 0: the symbol has none.
+// The lower 16 bits are a code of up to 15 bits, its first bit lowest; the upper ones are its size.
+// 0: the symbol has no code.
 constexpr std::uint32_t code_size_shift = 16;
 using Code = std::uint32_t;
 
@@ -36,7 +40,7 @@ __device__ __forceinline__ std::uint32_t code_bits(Code code) {
   return code & ((1u << code_size_shift) - 1);
 }
 
-// Belongs to one warp, in shared memory.
+// Scratch memory of one warp's CodeMaker, in shared memory.
 struct CodeScratch {
   std::uint32_t keys[litlen_symbol_count_max];  // count above symbol; then the sums of the trees
   std::uint32_t sorted[litlen_symbol_count_max];
@@ -46,8 +50,9 @@ struct CodeScratch {
   std::uint32_t next_code[code_size_bits_max + 1];
 };
 
-// counts and codes: symbol_count of them in shared memory, at most 288; counts below 2^22. When
-// fewer than two symbols occur, the first others are given a code.
+// Makes the codes of symbol_count symbols (at most 288) from their counts (below 2^22). counts and
+// codes are in shared memory. If fewer than two symbols occur, the lowest of the other symbols get
+// a code too.
 class CodeMaker {
  public:
   __device__ CodeMaker(const std::uint32_t* counts, std::uint32_t symbol_count,
@@ -101,10 +106,10 @@ class CodeMaker {
     __syncwarp();
   }
 
-  // A lane's own. Leaves and trees wait in the order of their sums; among equal sums leaves come
-  // first. Both sums are read again for each child: when the tree's was kept in a register across
-  // the loop, ptxas of CUDA 13.0 made code for sm_80 and sm_90 that lost it (and was right without
-  // optimisation).
+  // Per lane. Leaves and trees are each in the order of their sums; of equal sums the leaf is
+  // joined first. Both sums are read again for each child. A version that kept the tree's sum in a
+  // register across the loop met a bug: optimised code of CUDA 13.0's ptxas for sm_80 and sm_90
+  // lost the sum.
   __device__ void join_trees() {
     constexpr std::uint32_t none = 0xffffffffu;
     std::uint32_t* const sums = scratch_.keys;
@@ -129,15 +134,14 @@ class CodeMaker {
     }
   }
 
-  // Counts the leaves at each depth: the children of the inner nodes above, except those that are
-  // inner nodes. Parents grow with the number of the node, so the nodes of a depth are neighbours.
-  // Depths past the limit are cut to it. These cut codes take too much of the code's space, which
-  // is given back by making the longest of the shorter codes longer.
+  // Counts the leaves at each depth: two for each inner node of the depth above, less the inner
+  // nodes of this depth. Later nodes have later parents, so the inner nodes of a depth are
+  // neighbours. Depths past the limit are cut to the limit; shorten() then restores a prefix code.
   __device__ void count_sizes() {
     if (this_lane() <= code_size_bits_max) scratch_.counts_of_size[this_lane()] = 0;
     __syncwarp();
-    std::uint32_t end = used_ - 2;  // of the nodes below this depth: the root's number
-    std::uint32_t inner = 1;        // nodes of this depth
+    std::uint32_t end = used_ - 2;  // the inner nodes below this one are deeper; first the root
+    std::uint32_t inner = 1;        // how many inner nodes the depth above has
     std::uint32_t depth = 1;
     for (; inner > 0; ++depth) {
       std::uint32_t inner_below = 0;
@@ -155,10 +159,10 @@ class CodeMaker {
     __syncwarp();
   }
 
-  // A lane's own.
+  // Per lane: makes the longest of the shorter codes longer, until the code space is not exceeded.
   __device__ void shorten() {
     std::uint32_t* const counts = scratch_.counts_of_size;
-    std::uint32_t taken = 0;  // of the 2^size_max codes of the longest size
+    std::uint32_t taken = 0;  // how much of the code space is used, in units of 2^-size_max
     for (std::uint32_t size = 1; size <= size_max_; ++size)
       taken += counts[size] << (size_max_ - size);
     for (; taken > 1u << size_max_; --taken) {
@@ -226,7 +230,7 @@ __device__ __forceinline__ LaneBits lane_bits(Code code) {
   return {code_bits(code), code_size(code)};
 }
 
-// The bits in front of every block: last block, and kind.
+// The head of every block: one bit for the last block, two for the kind.
 constexpr std::uint32_t head_bits = 3;
 constexpr std::uint32_t stored_size_bits = 16;
 constexpr std::uint32_t stored_size_max = 65535;
@@ -241,10 +245,11 @@ __device__ __forceinline__ Code fixed_litlen_code(std::uint32_t symbol) {
   return __brev(code) >> (32 - size) | size << code_size_shift;
 }
 
-// Lies in shared memory. A warp makes it; then every lane of any warp may ask for its bits.
+// The description of a block's dynamic codes, in shared memory. All lanes of one warp call make().
+// Then any lane of any warp of the block may ask for its bits.
 class Description {
  public:
-  // litlen_codes: 286, distance_codes: 32 of them, in shared memory.
+  // litlen_codes (286) and distance_codes (32) are in shared memory.
   __device__ void make(const Code* litlen_codes, const Code* distance_codes, CodeScratch& scratch) {
     const std::uint32_t litlen_count =
         max(count_used(litlen_codes, litlen_symbol_count), first_length_symbol);
@@ -272,10 +277,11 @@ class Description {
     __syncwarp();
   }
 
-  // The bits of all lanes together, without the head.
+  // The sum of the bits of all lanes, without the head.
   __device__ std::uint32_t bits() const { return bits_; }
 
-  // A lane's own: the bits that it gets in a round. In the first round lane 0 also gets the head.
+  // Per lane: how many rounds the description has, and the bits that the lane gets in a round. In
+  // the first round lane 0 also gets the head.
   __device__ std::uint32_t round_count() const {
     return 1 + (item_count_ + lane_count - 1) / lane_count;
   }
@@ -311,7 +317,7 @@ class Description {
                                           : 7;
   }
 
-  // The number of the last symbol that has a code, plus one.
+  // The index of the last symbol that has a code, plus one.
   __device__ static std::uint32_t count_used(const Code* codes, std::uint32_t count) {
     std::uint32_t used = 0;
     for (std::uint32_t first = 0; first < count; first += lane_count) {
@@ -322,7 +328,7 @@ class Description {
     return used;
   }
 
-  // How many items a run takes.
+  // How many items the code for a run of equal lengths has.
   __device__ static std::uint32_t count_items(std::uint32_t length, std::uint32_t run) {
     const std::uint32_t unit = length == 0 ? 138 : 6;
     if (length != 0 && run < 4) return run;
@@ -336,7 +342,7 @@ class Description {
     atomicAdd(&counts_[symbol], 1);
   }
 
-  // A lane's own.
+  // Per lane: adds the items of a run of equal lengths.
   __device__ void add_run(std::uint32_t place, std::uint32_t length, std::uint32_t run) {
     if (length == 0) {
       for (; run >= 11; run -= min(run, 138u))
@@ -376,7 +382,7 @@ class Description {
       std::uint32_t length = 0;
       std::uint32_t items = 0;
       if (run_begins_[chunk] >> lane & 1) {
-        // The next begin. It takes two shifts, since there may be no lane above.
+        // The begin of the next run. Two shifts, because a shift by 32 would be undefined.
         std::uint32_t behind = chunk;
         std::uint32_t begins = run_begins_[chunk] >> lane >> 1 << lane << 1;
         while (begins == 0 && ++behind < chunk_count)
@@ -396,7 +402,7 @@ class Description {
     __syncwarp();
   }
 
-  std::uint16_t items_[item_count_max];  // symbol, and above 8 bits the value of its extra bits
+  std::uint16_t items_[item_count_max];  // low byte: symbol; high byte: value of its extra bits
   std::uint32_t run_begins_[chunk_count];
   std::uint32_t counts_[lane_count];
   Code codes_[lane_count];
@@ -409,28 +415,29 @@ class Description {
 
 constexpr std::uint32_t word_size = word_size_bytes;
 
-// What a lane hands over to the next warp. The default is what the first warp gets.
+// The state of a page's lane that a warp hands to the next one. By default, the state at the begin
+// of the page.
 struct OpenLane {
-  std::uint32_t open = this_lane();  // place of the open word
-  std::uint32_t following = this_lane();
-  std::uint32_t bits = 0;  // of the open word
+  std::uint32_t open = this_lane();       // index of the open word in the page
+  std::uint32_t following = this_lane();  // index of the word after it
+  std::uint32_t bits = 0;                 // of the open word
 };
 
-// The words that a page takes for a lane that has got that many bits. A lane's own.
+// How many words of the page a lane has after it got this many bits. Per lane.
 __device__ __forceinline__ std::uint32_t words_of_lane(std::uint32_t bits) {
   return 1 + (bits + word_bits - 1) / word_bits;
 }
 
 class LaneWriter {
  public:
-  // bits_before: what this lane got from other warps. out may lie at any address.
+  // bits_before: how many bits this lane got from the warps before. out may have any alignment.
   __device__ LaneWriter(Byte* out, std::uint32_t bits_before)
       : out_(out),
         is_aligned_(reinterpret_cast<std::uintptr_t>(out) % word_size == 0),
         count_((bits_before + word_bits - 1) % word_bits + 1),
         next_(sum_of_lanes(words_of_lane(bits_before))) {}
 
-  // All lanes call it together, in their order.
+  // Appends the bits of one round. All lanes call it together.
   __device__ __forceinline__ void put(LaneBits code) {
     const std::uint64_t bits = bits_ | std::uint64_t{code.bits} << count_;
     count_ += code.count;
@@ -446,7 +453,8 @@ class LaneWriter {
     next_ += __popc(over);
   }
 
-  // A lane's own: places the words that were kept. Returns what the next warp is handed.
+  // Per lane: stores the words that were kept, at the places that the warp before hands over.
+  // Returns the state for the next warp.
   __device__ OpenLane take_over(OpenLane before) const {
     if (open_ == unknown_open) return {before.open, before.following, before.bits | bits_};
     store_word(before.open, kept_[0] | before.bits);
@@ -455,7 +463,7 @@ class LaneWriter {
     return {open_, following_, bits_};
   }
 
-  // A lane's own: writes the last words of the page.
+  // Per lane: writes the last words of the page.
   __device__ void finish(OpenLane lane) const {
     store_word(lane.following, 0);
     store_word(lane.open, lane.bits);
@@ -488,7 +496,7 @@ class LaneWriter {
   Byte* const out_;
   const bool is_aligned_;
   std::uint32_t bits_ = 0;
-  std::uint32_t count_;  // of the open word's bits: 1 to 32
+  std::uint32_t count_;  // how many bits the open word has: 1 to 32
   std::uint32_t open_ = unknown_open;
   std::uint32_t following_ = unknown_following;
   std::uint32_t next_;  // how many words have a place

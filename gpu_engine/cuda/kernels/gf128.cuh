@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The field of GHASH, GF(2^128) modulo x^128 + x^7 + x^2 + x + 1 (NIST SP 800-38D, 6.3).
 //
-// An element is four words: x holds the powers 0 to 31, with x^0 in its highest bit. It is a
-// block's bytes with the bytes of each word swapped.
+// An element is a uint4: its first word, x, holds the powers 0 to 31, with x^0 in the highest bit.
+// A block as it lies in memory becomes an element when the bytes of each word are swapped.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,9 @@
 
 namespace nacre::engine::cuda {
 
-// Carry-less product. In an integer product bits that are four apart cannot carry into each other,
-// as long as at most 15 of them meet: Pornin, BearSSL, "Constant-time GHASH".
+// The carry-less product. It is made of integer products of numbers that have only every fourth
+// bit: as long as at most 15 products of bits meet at one place, no carry reaches the next place
+// that is used (Pornin, BearSSL, "Constant-time GHASH").
 __device__ inline std::uint64_t carryless_multiply(std::uint32_t a, std::uint32_t b) {
   std::uint64_t product = 0;
 #pragma unroll

@@ -3,26 +3,27 @@
 //
 //   for each block of the stream: sum = (sum ^ block) * H    // in GF(2^128)
 //
-// Each step waits for the one before it. But multiplying by a fixed power of H is linear over
-// GF(2): it is a block of 128 bits times a 128 x 128 matrix. So the result is a sum of blocks times
-// powers of H, and such sums are what tensor cores do with single bits (binary_matrix.cuh), with
+// Each step waits for the one before it. But the multiplication by a fixed power of H is linear
+// over GF(2): it is a block of 128 bits times a 128 x 128 matrix. So the result is a sum of blocks
+// times powers of H. Tensor cores compute such sums from single bits (binary_matrix.cuh), with
 // counts taken modulo 2.
 //
-// A warp has a tile of the stream, cut into 32 rows of as many neighbouring blocks, and takes four
-// blocks of each row at a time. The four lanes of a group load them as they lie, a block a lane, in
-// four steps a row. A lane's words go into the products as they are: the matrices' rows are in such
-// an order that the four blocks meet those of H^4, H^3, H^2 and H, and no lane needs another one's
-// data. Two steps make the 16 rows of a product, four steps the two products that share each
-// fragment of the matrices. A row's sum, a word in each of its lanes, is added to its next block:
-// Horner's rule. At a tile's end each lane multiplies one row by the power of H that the rows after
-// it ask for.
+// A warp processes a tile of the stream, cut into 32 rows of equally many neighbouring blocks. It
+// takes four blocks of each row at a time. The four lanes of a group load the four blocks of a row,
+// one per lane; in four steps a group loads those of four rows. A lane's words go into the products
+// unchanged: the rows of the matrices are ordered so that the four blocks are multiplied by H^4,
+// H^3, H^2 and H, and no lane needs the data of another. Two steps fill the 16 rows of a product;
+// four steps fill the two products that use the same fragment of the matrices. A row's sum is four
+// words, one in each of its lanes, and is added to the first of its next four blocks: Horner's
+// rule. At the end of a tile each lane multiplies the sum of one row by the power of H for the rows
+// that follow.
 //
-// A tile ends at the stream's end or where the tile after it begins. So the first tile begins with
-// blocks of zeros, which change nothing, and all exponents are multiples of the tile's length.
+// Tiles are counted from the end of the stream. So the first tile may begin with blocks of zeros
+// before the stream, which change nothing, and all exponents are multiples of the tile's length.
 //
-// For 2 KiB a warp does 64 products with k = 256, of which an H200's multiprocessor ends one in
-// about four cycles; 4 loads of data and 32 of matrices (8 KiB a key, in the first-level cache); 16
-// shuffles; and some 160 operations on counts.
+// For 2 KiB a warp does 64 products with k = 256 (an H200's multiprocessor completes one in about
+// four cycles), 4 loads of data, 32 of matrices (8 KiB a key, in the first-level cache), 16
+// shuffles, and some 160 operations on counts.
 #include <algorithm>
 
 #include "gpu_engine/cuda/kernels/aead.h"
@@ -81,7 +82,8 @@ struct StreamView {
   }
 };
 
-// Each row becomes its four blocks, with the row added to the first one, times H^4 to H.
+// Adds each row's sum to the first of its next four blocks, multiplies these blocks by H^4 to H,
+// and makes the sum of the products the row's new sum.
 __device__ void add_batch(std::uint32_t (&rows)[4], uint4 (&blocks)[4], const ExpandedSuiteKey& key,
                           std::uint32_t lane) {
 #pragma unroll
@@ -122,7 +124,7 @@ __device__ void add_batch(std::uint32_t (&rows)[4], uint4 (&blocks)[4], const Ex
     rows[step] = results[step];
 }
 
-// The sum of the rows times their powers. All lanes get it.
+// The sum of the rows' sums times their powers of H. All lanes get it.
 __device__ uint4 sum_of_rows(const std::uint32_t (&rows)[4], uint4 power, std::uint32_t lane) {
   // Row 8 s + g is in the four lanes of group g; lane 8 s + g gathers it.
   std::uint32_t words[4] = {};
@@ -144,7 +146,8 @@ __device__ uint4 sum_of_rows(const std::uint32_t (&rows)[4], uint4 power, std::u
   return sum;
 }
 
-// How long rows must be to hold a tile's blocks: a length for which there are powers.
+// How many blocks each row has, so that the rows hold a tile's blocks and the powers of H for that
+// length are known.
 __device__ std::uint32_t row_length(std::uint32_t blocks) {
   if (blocks <= 3 * batch_blocks) return (blocks + batch_blocks - 1) / batch_blocks * group_blocks;
   std::uint32_t length = 16;
@@ -153,7 +156,7 @@ __device__ std::uint32_t row_length(std::uint32_t blocks) {
   return length;
 }
 
-// Loads one block of each step's row.
+// Loads one block for each of the four steps: the rows of two steps are `stride` blocks apart.
 __device__ void load_batch(uint4 (&blocks)[4], const StreamView& stream, std::int64_t first,
                            std::uint32_t stride) {
   const std::int64_t last = first + 3 * std::int64_t{stride};
@@ -183,11 +186,11 @@ __global__ __launch_bounds__(hash_threads,
     const AeadTask& task = tasks[message];
     const StreamView stream(task, use);
     const ExpandedSuiteKey& key = keys[task.key];
-    // Counted from the stream's end. Only the first tile is not full.
+    // Tiles are counted from the stream's end. Only the first one may have fewer blocks.
     const std::uint32_t tiles_from_here = plan.first_units[message + 1] - tile;
     const std::int64_t end = stream.blocks - (tiles_from_here - 1) * tile_blocks;
     const std::uint32_t row_blocks = row_length(static_cast<std::uint32_t>(min(end, tile_blocks)));
-    // This lane's first block of the row in step 0. The next step's block is eight rows on.
+    // This lane's first block in step 0. In the next step its row is eight rows on.
     const std::int64_t first = end - std::int64_t{ghash_rows} * row_blocks +
                                lane / group_blocks * row_blocks + lane % group_blocks;
     std::uint32_t rows[4] = {};
@@ -211,7 +214,8 @@ __global__ __launch_bounds__(hash_threads,
   }
 }
 
-// All threads call it: the sum of the tiles times their powers, valid in thread 0.
+// The sum of the tiles times their powers of H. All threads of the block call it; the result is
+// valid in thread 0.
 __device__ uint4 sum_of_tiles(const uint4* partials, std::uint32_t tiles, std::uint32_t tile_factor,
                               const ExpandedSuiteKey& key,
                               uint4 (&warp_sums)[finish_threads / 32]) {
@@ -244,7 +248,7 @@ __device__ uint4 sum_of_tiles(const uint4* partials, std::uint32_t tiles, std::u
   return sum;
 }
 
-// A block a message.
+// One block per message.
 __global__ __launch_bounds__(finish_threads) void finish_tags(
     const AeadTask* tasks, TagUse use, TilePlan plan, std::uint32_t tile_factor, KeyTable keys,
     const uint4* partials, CryptTask* crypt_tasks, std::uint32_t* verdicts) {
@@ -254,7 +258,7 @@ __global__ __launch_bounds__(finish_threads) void finish_tags(
   const SmallTables tables(shared);
   const std::uint32_t message = blockIdx.x;
   const AeadTask& task = tasks[message];
-  // A thread of another warp than the one that multiplies most.
+  // This thread is in another warp than thread 0, which has most multiplications to do.
   if (threadIdx.x == finish_threads - 32) {
     uint4 counter = load_bytes_of_block(task.nonce, sizeof(task.nonce));
     counter.w = swap_bytes(1u);
@@ -279,7 +283,7 @@ __global__ __launch_bounds__(finish_threads) void finish_tags(
 }  // namespace
 
 std::uint32_t ghash_tile_factor(std::uint64_t total_bytes, int multiprocessors) {
-  // There should be four tiles for each warp that runs at a time.
+  // Each warp that can run at a time should get four tiles.
   const std::uint64_t small_tiles = total_bytes / ghash_small_tile_bytes;
   const std::uint64_t wanted = std::uint64_t{4} * 16 * multiprocessors;
   return small_tiles >= 4 * wanted ? 4 : small_tiles >= 2 * wanted ? 2 : 1;

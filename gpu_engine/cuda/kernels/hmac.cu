@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// HMAC-SHA256, a message a thread: the chain from block to block allows nothing else.
+// HMAC-SHA256, one thread per message, because each block depends on the one before.
 //
-// After the padded key these are hashed: the sizes of additional data and ciphertext (u64 each),
-// the additional data, the IV (a block), the ciphertext. Blocks of 64 bytes that lie entirely in
-// the ciphertext are loaded in words, and the few others byte by byte.
+// After the padded key, the following is hashed: the sizes of additional data and ciphertext (u64
+// each), the additional data, the IV (one cipher block), and the ciphertext. Blocks of 64 bytes
+// that lie entirely in the ciphertext are loaded in words, the few others byte by byte.
 #include <algorithm>
 
 #include "gpu_engine/cuda/kernels/aead.h"
@@ -14,7 +14,7 @@
 namespace nacre::engine::cuda {
 namespace {
 
-// Few threads a block, so that few messages spread over all multiprocessors.
+// Blocks have few threads, so that even few messages spread over all multiprocessors.
 constexpr int threads_per_block = 32;
 constexpr std::uint32_t sizes_bytes = 16;
 
@@ -40,9 +40,9 @@ struct HmacStream {
   }
 };
 
-// A big-endian word of the stream with its end: a bit that is set, zeros, and the size in bits in
-// the last eight bytes of the last block. key_bytes: the size of the padded key, which the state
-// has seen already.
+// The big-endian word at offset `at` of the stream with SHA-256's padding: a set bit, zeros, and
+// the size in bits in the last eight bytes before `end`. The size includes the block of the padded
+// key, which is hashed already.
 static __device__ __noinline__ std::uint32_t padded_word(const HmacStream& stream, std::uint64_t at,
                                                          std::uint64_t end) {
   const std::uint64_t total = stream.total_size();
@@ -78,7 +78,7 @@ __device__ Sha256State compute_tag(const HmacStream& stream, const ExpandedSuite
   for (int i = 0; i < 8; ++i)
     state.words[i] = key.hmac_inner[i];
   const std::uint64_t head = stream.head_size(), total = stream.total_size();
-  // The stream with the bit and the size, filled up to whole blocks.
+  // The size of the stream with its padding.
   const std::uint64_t end =
       (total + 9 + sha256_block_bytes - 1) / sha256_block_bytes * sha256_block_bytes;
 #pragma unroll 1
@@ -128,7 +128,7 @@ __global__ __launch_bounds__(threads_per_block) void hmac_messages(
       difference |= static_cast<std::uint32_t>(task.tag[i] ^ byte);
   }
   if (use == TagUse::write_of_out) return;
-  // A nonce that is longer than a block begins with zeros, which the IV does not contain.
+  // The IV depends only on the last iv_bytes of the nonce, so the bytes before must be zeros.
   for (std::uint32_t i = 0; i + iv_bytes < sizeof(task.nonce); ++i)
     difference |= task.nonce[i];
   const bool matches = difference == 0 && task.size % plain_unit_bytes == 0;

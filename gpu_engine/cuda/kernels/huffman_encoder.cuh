@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block of four warps that codes a piece as a GDeflate page of literals alone: byte for byte the
-// page of codec/gdeflate/encoder.h.
+// A thread block of four warps codes a piece as a GDeflate page of literals alone: the same page,
+// byte for byte, as codec/gdeflate/encoder.h makes.
 //
 // The plain loop: count the bytes of each quarter of the piece, join neighbouring quarters while
-// that saves bits, make a code for each block that is left, and deal the literals out, byte i of a
-// block to lane i % 32. The steps from there:
+// that saves bits, make a code for each resulting block of the page, and deal the literals out,
+// byte i of a block to lane i % 32. The steps from there:
 //
 // 1. Each warp counts the bytes of its quarter, 16 bytes a load.
-// 2. Each block gets a warp that makes its code and its description (gdeflate_writer.cuh).
-// 3. Each warp writes the rounds of its quarter: 32 neighbouring bytes, a lane each, so nothing has
-//    to be searched. But where a word of the page lies depends on all bits dealt out before. So
-//    each warp goes over its rounds twice: once to count the bits of each lane, and once more to
-//    write.
+// 2. For each block of the page one warp makes the code and its description (gdeflate_writer.cuh).
+// 3. Each warp writes the rounds of its quarter. A round is 32 neighbouring bytes, one for each
+//    lane, so each lane knows its byte at once. But where a word of the page lies depends on all
+//    bits dealt out before. So each warp goes over its rounds twice: once to count the bits of each
+//    lane, and once more to write.
 //
-// Counted: 2.13 instructions of a warp a byte, so 470 GB/s where an H200 issues all it can.
-// Measured on one, 2026-11-22, 64 KiB pieces of Silesia: 179, 243, 312 and 344 GB/s with 512,
-// 1,024, 4,096 and 12,288 pieces.
+// By count a byte takes 2.13 instructions of a warp, which gives 470 GB/s if an H200 issues all
+// that it can. Measured on an H200, 2026-11-22, 64 KiB pieces of Silesia: 179, 243, 312 and 344
+// GB/s with 512, 1,024, 4,096 and 12,288 pieces.
 #pragma once
 
 #include "gpu_engine/codec/gdeflate/entropy.h"
@@ -25,7 +25,7 @@ namespace nacre::engine::cuda::gdeflate {
 
 __constant__ constexpr LogarithmTable logarithms = make_logarithm_table();
 
-// The device's logarithm_of().
+// logarithm() of codec/gdeflate/entropy.h on the device.
 __device__ __forceinline__ std::uint32_t logarithm_of(std::uint32_t value) {
   const std::uint32_t shift = static_cast<std::uint32_t>(__clz(value));
   const std::uint32_t fraction = value << shift << 1 >> (32 - LogarithmTable::fraction_bits);
@@ -41,13 +41,13 @@ struct LiteralPage {
   CodeScratch scratch[quarter_count];
   Description descriptions[quarter_count];
   BlockKind kinds[quarter_count];
-  std::uint32_t bits[quarter_count];  // of a block
+  std::uint32_t bits[quarter_count];  // of each block of the page
 
   std::uint32_t block_count;
-  std::uint32_t counts_of[quarter_count];  // which of counts a block has
-  std::uint32_t ends[quarter_count];       // of a block, in quarters
+  std::uint32_t counts_of[quarter_count];  // by block: the index of its counts
+  std::uint32_t ends[quarter_count];       // by block: the index of the quarter after it
   std::uint32_t costs[quarter_count];
-  std::uint32_t joined_costs[quarter_count];  // of a block with the next one
+  std::uint32_t joined_costs[quarter_count];  // by block: the cost together with the next block
 
   std::uint32_t lane_bits[quarter_count][lane_count];
   OpenLane open_lanes[lane_count];
@@ -67,7 +67,8 @@ class LiteralEncoder {
         warp_(this_warp_in_all_lanes()),
         quarter_size_(task.in_size / quarter_count) {}
 
-  // The page's size; 0 when it would not be smaller than the piece or does not fit.
+  // Returns the size of the page, or 0 when the page would not be smaller than the piece or does
+  // not fit.
   __device__ std::uint32_t run() {
     if (size_ <= page_size_bytes_min || size_ > page_plain_size_max) return 0;
     count_bytes();
@@ -85,13 +86,14 @@ class LiteralEncoder {
   }
 
  private:
-  // What a warp writes: rounds of one block, with its description where it begins the block.
+  // What a warp writes: rounds from … to - 1 of one block of the page, and before the first round
+  // the block's head and description.
   struct Segment {
     std::uint32_t block;
     bool begins_block;
     const Byte* in;      // of the block
     std::uint32_t size;  // of the block
-    std::uint32_t from;  // rounds
+    std::uint32_t from;
     std::uint32_t to;
   };
 
@@ -103,7 +105,7 @@ class LiteralEncoder {
     for (std::uint32_t i = threadIdx.x; i < quarter_count * litlen_symbol_count; i += thread_count)
       page_.counts[i / litlen_symbol_count][i % litlen_symbol_count] =
           i % litlen_symbol_count == end_of_block;
-    // Gives two distance symbols that never occur a code.
+    // There are no distances, but a code has to have two symbols.
     if (threadIdx.x < distance_symbol_count)
       page_.distance_codes[threadIdx.x] = threadIdx.x < 2 ? threadIdx.x | 1u << code_size_shift : 0;
     __syncthreads();
@@ -129,7 +131,8 @@ class LiteralEncoder {
     __syncthreads();
   }
 
-  // Called by a warp: what blocks with these counts would cost together.
+  // The estimated cost of a block with these counts, or of the block that joins it with the block
+  // of `others` (nullptr: none). All lanes of a warp call it.
   __device__ std::uint32_t count_cost(const std::uint32_t* counts,
                                       const std::uint32_t* others) const {
     std::uint32_t used = 0;
@@ -171,7 +174,7 @@ class LiteralEncoder {
     }
   }
 
-  // Joins block best with the next one.
+  // Joins block `best` with the next one; count: how many blocks there are. All threads call it.
   __device__ void join(std::uint32_t best, std::uint32_t count) {
     std::uint32_t* const counts = page_.counts[page_.counts_of[best]];
     const std::uint32_t* const others = page_.counts[page_.counts_of[best + 1]];
@@ -190,14 +193,15 @@ class LiteralEncoder {
       page_.block_count = count - 1;
     }
     __syncthreads();
-    const std::uint32_t again = warp_ == 0 ? best - 1 : best;  // the cost with its next one
+    const std::uint32_t again = warp_ == 0 ? best - 1 : best;  // whose joined cost has changed
     if (warp_ == 0 ? best > 0 : warp_ == 1 && best + 2 < count)
       page_.joined_costs[again] = count_cost(page_.counts[page_.counts_of[again]],
                                              page_.counts[page_.counts_of[again + 1]]);
     __syncthreads();
   }
 
-  // Called by a warp: makes the codes of a block, and chooses the kind that takes the fewest bits.
+  // Makes the codes of a block, and chooses the kind that takes the fewest bits. All lanes of a
+  // warp call it.
   __device__ void make_block(std::uint32_t block) {
     const std::uint32_t* const counts = page_.counts[page_.counts_of[block]];
     Code* const codes = page_.codes[block];

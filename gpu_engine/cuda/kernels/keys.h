@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys on the device: raw ones as the host sends them, and expanded ones as kernels use them.
-//
-// expand_keys() writes the keys into CipherKeyGroups, and for callers with suites one
-// ExpandedSuiteKey for each key. Both are as secret as the keys: the caller wipes them.
+// Expanded keys are as secret as raw ones: the caller wipes both.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,8 +14,8 @@
 
 namespace nacre::engine::cuda {
 
-// bytes: the key of the block cipher; then for cbc_hmac the key of the IVs, which is as long; then
-// for both HMAC forms the HMAC key (32). docs/FORMAT.md, "Cipher suites".
+// bytes: the key of the block cipher; then, for cbc_hmac, the key for IVs, which is equally long;
+// then, for both HMAC forms, the HMAC key of 32 bytes (docs/FORMAT.md, "Cipher suites").
 struct RawKey {
   Byte bytes[96];
   std::uint32_t cipher_key_size;  // AES: 16, 24 or 32; DES: 8; 3DES: 24
@@ -31,9 +29,9 @@ struct RoundKeys {
   uint4 at[last_round + 1];
 };
 
-// Round keys of eight neighbouring keys; key k is at k % 8 of group k / 8. The eight keys of a
-// round fill a cache line, so a warp whose lanes use eight keys fetches each round at the price of
-// one.
+// The round keys of eight keys; key k is at index k % 8 of group k / 8. One round's keys of all
+// eight fill a cache line, so a warp whose lanes use these eight keys fetches one line for each
+// round, as if it used one key.
 struct alignas(128) CipherKeyGroup {
   static constexpr std::uint32_t key_count = 8;
   static constexpr int last_round = RoundKeys::last_round;
@@ -46,7 +44,7 @@ constexpr std::size_t cipher_key_group_count(std::size_t key_count) {
   return (key_count + CipherKeyGroup::key_count - 1) / CipherKeyGroup::key_count;
 }
 
-// GHASH as products of binary matrices; ghash.cu explains the numbers.
+// The sizes of GHASH as products of binary matrices (ghash.cu explains them).
 inline constexpr int ghash_rows = 32;
 inline constexpr int ghash_small_tile_blocks = 512;
 inline constexpr int ghash_powers = 128;
@@ -62,7 +60,8 @@ struct alignas(32) ExpandedSuiteKey {
   RoundKeys iv;  // cbc_hmac with AES
 };
 
-// Keys of one family.
+// The expanded keys of one family, in device memory: cipher_key_group_count() groups for AES, else
+// one element for each key. Owns nothing.
 struct KeyTable {
   CipherKeyGroup* ciphers;   // AES
   ExpandedSuiteKey* suites;  // nullptr when all keys are bare block ciphers'
@@ -70,12 +69,12 @@ struct KeyTable {
   CipherFamily family = CipherFamily::aes;
 };
 
-// Which of a CipherKeyGroup's round keys are needed. ECB and CBC decrypt with those of the inverse
-// cipher.
+// Which round keys of a CipherKeyGroup are made. `both` is needed to decrypt ECB and CBC, which use
+// the inverse cipher.
 enum class KeyDirections : std::uint8_t { encrypt, both };
 
-// An AES key of another size than 16, 24 or 32 is a caller's error; it is treated as 32. For DES
-// keys both directions are always made.
+// Expands count keys into the table. An AES key whose size is not 16, 24 or 32 is an error of the
+// caller; it is treated as one of 32 bytes. For DES keys both directions are always made.
 cudaError_t expand_keys(const RawKey* keys, std::uint32_t count, KeyDirections directions,
                         KeyTable table, cudaStream_t stream);
 

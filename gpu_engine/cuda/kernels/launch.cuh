@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of a kernel a device runs at once, and launches of kernels whose blocks share more than
-// 48 KiB, which a caller has to ask for. Any host thread.
+// The shape of a device, and launches of kernels whose blocks need more than 48 KiB of dynamic
+// shared memory, which CUDA allows only after a call. Thread-safe.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,14 +9,14 @@
 
 namespace nacre::engine::cuda {
 
-// The most that a block may share on every device; sm_75 has not a byte more. A kernel that needs
-// more has another version for such devices.
+// How many bytes of shared memory a block can have on every supported device; sm_75 has no more. A
+// kernel that needs more has a second version for such devices.
 inline constexpr int shared_bytes_least = 65536;
 
 // The shape of the current device.
 struct DeviceShape {
   int multiprocessors;
-  int shared_bytes_max;  // of a block
+  int shared_bytes_max;  // how much shared memory a block can have
 };
 
 inline cudaError_t device_shape(DeviceShape& shape) {

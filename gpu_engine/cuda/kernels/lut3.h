@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any function of three bits, on 32 bits at a time: one instruction on a device (LOP3). On the
-// host, where tests run the parts of the kernels, it gives the same.
+// Any function of three bits, on 32 bits at a time: one instruction on a device (LOP3). The host's
+// version gives the same, for tests that run parts of kernels there.
 #pragma once
 
 #include <cstdint>

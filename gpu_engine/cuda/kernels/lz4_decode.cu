@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// LZ4 blocks, decoded by two warps a piece: one finds the sequences, the other writes what the
-// first found a window before. From 3,000 pieces on one warp a piece does both.
+// Decodes each LZ4 block with two warps: one finds the sequences, the other writes the sequences of
+// the window before. From 3,000 pieces on one warp per piece does both.
 //
-// lz4_decoder.cuh derives what a warp does. Counted: 3.3 instructions of a warp a byte, so 315 GB/s
-// where an H200 issues all it can. Measured on one, 2026-11-21, 64 KiB pieces of Silesia by liblz4:
+// lz4_decoder.cuh derives what a warp does. By count a byte takes 3.3 instructions of a warp, which
+// gives 315 GB/s if an H200 issues all that it can. Measured on an H200, 2026-11-21, 64 KiB pieces
+// of Silesia that liblz4 compressed:
 //
 //   pieces               512   1,024   2,048   4,096
 //   one warp, GB/s        29      53      96     146
@@ -17,7 +18,8 @@ namespace {
 
 constexpr std::uint32_t coded_size_max = 1u << 20;  // far more than a piece's code can need
 
-// A Step, on its way from the parsing warp to the writing one. Its last entry is not a sequence.
+// A Step, handed from the parsing warp to the writing warp. Index window_sequences_max of the
+// arrays is for the lanes that have no sequence.
 struct Handover {
   bool last;  // there are no more steps
   Step::Kind kind;
@@ -48,7 +50,7 @@ struct Handover {
   }
 };
 
-// The parser's end: fills one handover while the writer takes the other.
+// The parsing warp's end: fills one of two handovers while the writing warp works on the other.
 class Sender {
  public:
   __device__ explicit Sender(Handover* two) : two_(two) {}
@@ -74,7 +76,7 @@ __device__ __forceinline__ bool acceptable(const CodecTask& task) {
   return task.out_size <= piece_size_max && task.in_size - 1 < coded_size_max;
 }
 
-// A block a piece.
+// One block per piece.
 __global__ void __launch_bounds__(2 * lane_count)
     decode_by_two(const CodecTask* tasks, std::uint32_t* results) {
   __shared__ Handover handovers[2];
@@ -104,7 +106,7 @@ __global__ void __launch_bounds__(2 * lane_count)
 
 constexpr std::uint32_t pieces_a_block = 2;
 
-// A warp a piece.
+// One warp per piece.
 __global__ void __launch_bounds__(pieces_a_block* lane_count)
     decode_by_one(const CodecTask* tasks, std::uint32_t count, std::uint32_t* results) {
   const std::uint32_t index = blockIdx.x * pieces_a_block + this_warp_in_all_lanes();
@@ -115,7 +117,7 @@ __global__ void __launch_bounds__(pieces_a_block* lane_count)
   if (this_lane() == 0) results[index] = valid;
 }
 
-// From this count on one warp for each piece keeps the device busy.
+// From this many pieces on one warp per piece keeps the device busy.
 constexpr std::uint32_t pieces_by_one_min = 3000;
 
 }  // namespace

@@ -17,28 +17,28 @@
 //
 // The loop is two chains. Where a token lies is known once the sequence before it is read, and a
 // match may copy what the match before it wrote. In both chains 31 of 32 lanes would wait. A warp
-// that takes one sequence after the other decodes 52 GB/s (4,096 pieces of 64 KiB of Silesia, H200,
-// 2026-11-21, as are the figures of the next steps). The steps from there:
+// that processes one sequence after the other decodes 52 GB/s. (All figures here are for 4,096
+// pieces of 64 KiB of Silesia on an H200, 2026-11-21.) The steps from there:
 //
 // 1. Guess every token. The warp takes a window of 32 coded bytes that begins at a token. Each lane
-//    reads a sequence as if its byte were a token; so it knows its hop, which is the place of the
-//    token after it. All loads of a window are under way at once: 98 GB/s.
+//    reads a sequence as if its byte were a token. So it knows its hop: the place of the next
+//    token. All loads of a window are under way at the same time: 98 GB/s.
 // 2. Find the true tokens by pointer doubling. Lane k has to hop k times from lane 0. A shuffle
-//    makes one hop of every lane into two, the next makes four, then eight; lane k takes those that
-//    are in the binary digits of k. A sequence takes three bytes at least, so a window has at most
-//    11 of them, and the hops 1, 2, 4 and 8 are enough: 147 GB/s.
-// 3. Add up. An inclusive sum over the sequences' sizes tells each where its bytes go. Everything
-//    is checked here, before a byte is written.
-// 4. Write bytes, not sequences. The output of a window is written 32 bytes at a time, a lane a
-//    byte. Each sequence sets the bit of its first byte, and a count of the bits up to its own
-//    names a lane's sequence. The byte comes from the literals, or from what is written already,
-//    or from a lane of these same 32, which pointer doubling finds: a match that overlaps itself
-//    is no special case.
-// 5. Set aside what is long. A sequence with more than one byte of extra count, and the last one,
-//    is taken by the whole warp, in words of four bytes.
+//    makes two hops of every lane's one, the next shuffle four, then eight; lane k takes the hops
+//    that are in the binary digits of k. A sequence has at least three bytes, so a window has at
+//    most 11 of them, and the hops 1, 2, 4 and 8 are enough: 147 GB/s.
+// 3. Add up. An inclusive sum over the sizes of the sequences gives the place of each one's bytes.
+//    Everything is checked here, before a byte is written.
+// 4. Write bytes, not sequences. The output of a window is written 32 bytes at a time, one byte per
+//    lane. Each sequence sets the bit of its first byte. By counting the bits up to its own, a lane
+//    knows to which sequence its byte belongs. The byte comes from the literals, or from bytes that
+//    are written already, or from a lane of the same 32, which pointer doubling finds. So a match
+//    that overlaps itself is no special case.
+// 5. Treat long sequences separately. A sequence with more than one byte of extra count, and the
+//    last one, is copied by the whole warp in words of four bytes.
 //
-// Counted: 3.3 instructions of a warp a byte. A window of what liblz4 makes of the seven files of
-// Silesia has 7.6 sequences and gives 89 bytes.
+// By count a byte takes 3.3 instructions of a warp. A window of what liblz4 makes of the seven
+// files of Silesia has 7.6 sequences and gives 89 bytes.
 //
 // After Gompresso (Sitaridis et al., ICPP 2016), which resolves references in rounds per sequence.
 #pragma once
@@ -50,30 +50,32 @@ namespace nacre::engine::cuda::lz4 {
 // A sequence begins at least three bytes after the one before it.
 constexpr std::uint32_t window_sequences_max = (lane_count + 2) / 3;
 
-// Added to a lane's number when the sequence that begins there has to be taken by itself.
+// Added to a hop when the sequence to which it leads has to be processed by itself.
 constexpr std::uint32_t to_single = 1024;
 
-// What is written at one time. All lanes have the same kind, place and size.
+// What is written at one time: the sequences of a window, or a single one. `bad` is not written:
+// the block is not valid. kind, to and size are the same in all lanes.
 struct Step {
   enum Kind : std::uint32_t { window, single, bad } kind;
-  std::uint32_t to;    // in the output
-  std::uint32_t size;  // in the output; single: of the match, 0 when there is none
-  // window: lane k has the k-th sequence; lanes after the last one have begin = all_lanes.
-  std::uint32_t begin;       // counted from to. single: where its literals lie
-  std::uint32_t match;       // where its match begins, and << 16 its distance. single: literals
-  std::uint32_t to_literal;  // from a place after to, to its literal's. single: distance
+  std::uint32_t to;    // offset in the output
+  std::uint32_t size;  // plain bytes. single: those of the match alone, 0 if there is none
+  // window: lane k has the k-th sequence, and lanes after the last one have begin = all_lanes. Its
+  // places are counted from `to`. single: all lanes have the one sequence.
+  std::uint32_t begin;  // where the sequence begins. single: offset of its literals in the code
+  std::uint32_t match;  // where its match begins, and << 16 the distance. single: literal count
+  std::uint32_t to_literal;  // added to a literal's place: its offset in the code. single: distance
 };
 
 class Parser {
  public:
-  // in_size is not 0.
+  // task.in_size is not 0.
   __device__ explicit Parser(const CodecTask& task)
       : in_(task.in), in_size_(task.in_size), out_size_(task.out_size) {
     read_window();
   }
 
-  // Hands every step to sink.window or sink.single. Returns whether the block was one of out_size
-  // bytes.
+  // Hands every step to sink.window() or sink.single(). Returns whether the code is a block of
+  // exactly out_size plain bytes.
   template <typename Sink>
   __device__ __forceinline__ bool run(Sink& sink) {
     for (;;) {
@@ -93,22 +95,24 @@ class Parser {
  private:
   __device__ __forceinline__ static Step bad() { return {Step::bad, 0, 0, 0, 0, 0}; }
 
-  // A lane's own: loads the byte that it takes for a token, and the one after it. A lane past the
-  // end takes the last byte; its sequence reaches past the end of the code in any case.
+  // Per lane: loads the lane's byte of the window and the byte after it. A lane past the end of the
+  // code loads the last byte; its sequence then reaches past the end in any case.
   __device__ __forceinline__ void read_window() {
     const std::uint32_t at = from_ + this_lane();
     token_ = load(in_ + min(at, in_size_ - 1));
     behind_token_ = load(in_ + min(at + 1, in_size_ - 1));
   }
 
-  // The window's sequences up to the first that has to be taken by itself; size is 0 when there is
-  // none. Reads the window after them.
+  // Returns the window's sequences up to the first that has to be processed by itself (size 0 if
+  // that is the first one). single_next is set if there is such a sequence. Also reads the next
+  // window.
   __device__ __forceinline__ Step next_window(bool& single_next) {
     const std::uint32_t lane = this_lane();
     const bool long_literals = token_ >= 0xf0;
     const bool long_match = (token_ & 15) == 15;
     const std::uint32_t lane_literals = (token_ >> 4) + (long_literals ? behind_token_ : 0);
-    const std::uint32_t rest = lane + lane_literals + (long_literals ? 4 : 3);  // of the sequence
+    // The place after the distance.
+    const std::uint32_t rest = lane + lane_literals + (long_literals ? 4 : 3);
     const Byte* const behind = in_ + min(from_ + rest, in_size_ - 1);
     const std::uint32_t extra = long_match ? load(behind) : 0;
     const std::uint32_t lane_distance = load(behind - min(2u, in_size_ - 1)) |
@@ -124,7 +128,7 @@ class Parser {
     }
     if (hop < lane_count && (singles >> hop & 1) != 0) hop += to_single;
 
-    // Lane k hops k times from lane 0. A place past the lanes stays as it is.
+    // Lane k hops k times from lane 0. A place past the window leads nowhere: it stays as it is.
     std::uint32_t mine = __shfl_sync(all_lanes, hop, 0);
     if ((lane & 1) == 0) mine = 0;
     for (std::uint32_t hops = 2; hops < 16; hops *= 2) {
@@ -192,7 +196,7 @@ class Parser {
     return step;
   }
 
-  // Adds the bytes after a nibble of 15. False when the block ends with them.
+  // Adds the bytes of extra count that follow a nibble of 15. False when the block ends with them.
   __device__ __forceinline__ bool read_extra(std::uint32_t& count) {
     while (from_ < in_size_) {
       const std::uint32_t here = from_ + this_lane();
@@ -212,8 +216,8 @@ class Parser {
   const Byte* const in_;
   const std::uint32_t in_size_;
   const std::uint32_t out_size_;
-  std::uint32_t from_ = 0;  // the next token
-  std::uint32_t to_ = 0;    // in the output
+  std::uint32_t from_ = 0;  // offset of the next token in the code
+  std::uint32_t to_ = 0;    // offset of its first byte in the output
   std::uint32_t token_ = 0;
   std::uint32_t behind_token_ = 0;
 };
@@ -226,7 +230,7 @@ class Writer {
     const std::uint32_t lane = this_lane();
     const std::uint32_t up_to_here = all_lanes >> (lane_count - 1 - lane);
     Byte* const out = out_ + step.to;
-    std::uint32_t owners = all_lanes;  // sequences begun before this tile, minus one
+    std::uint32_t owners = all_lanes;  // how many sequences begin before this tile, minus one
     for (std::uint32_t tile = 0; tile < step.size; tile += lane_count) {
       const std::uint32_t place = step.begin - tile;
       const std::uint32_t begins = or_of_lanes(place < lane_count ? 1u << place : 0);
@@ -256,7 +260,8 @@ class Writer {
   }
 
  private:
-  // The value of the lane to which giver leads, over any number of lanes.
+  // giver: the lane from which a lane gets its value, or the lane itself if it has the value.
+  // Follows givers to the lane that has the value, and returns that value.
   __device__ __forceinline__ static std::uint32_t take_from_lanes(std::uint32_t value,
                                                                   std::uint32_t giver) {
     for (;;) {
@@ -267,8 +272,8 @@ class Writer {
     return __shfl_sync(all_lanes, value, giver);
   }
 
-  // Bytes that repeat at one distance also repeat at its multiples. So once some bytes are written,
-  // words are copied from a multiple of the distance that is at least a step.
+  // Bytes that repeat at one distance also repeat at its multiples. So the first bytes are copied
+  // singly, and the rest in words from a multiple of the distance that is at least a step.
   __device__ __forceinline__ static void copy_match(Byte* to, std::uint32_t distance,
                                                     std::uint32_t size) {
     constexpr std::uint32_t step = 4 * lane_count;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// LZ4 blocks, encoded by several warps a piece, in one block: each first learns what lies before
-// its part, then codes it into the workspace, and at last the parts are put together. So pieces
-// take about the same time, and few of them keep the device busy.
+// Encodes each piece as an LZ4 block with the warps of one thread block. Each warp enters the bytes
+// before its part into its table, and codes its part into the workspace. Then the parts are joined.
+// So pieces take about equally long, and even few of them keep the device busy.
 //
-// match_finder.cuh and lz4_encoder.cuh derive what a warp does. Counted: 8.2 instructions of a warp
-// a byte, so 127 GB/s where an H200 issues all it can. Measured on one, 2026-11-21, 64 KiB pieces
-// of Silesia: 58 GB/s with 512 pieces in eight parts, 63 and 76 GB/s with 1,024 and 4,096 in four,
-// at 1.00 and 1.01 of liblz4's ratio. An earlier version with one warp a piece gave 13 and 70 GB/s
-// with 512 and 4,096.
+// match_finder.cuh and lz4_encoder.cuh derive what a warp does. By count a byte takes 8.2
+// instructions of a warp, which gives 127 GB/s if an H200 issues all that it can. Measured on an
+// H200, 2026-11-21, 64 KiB pieces of Silesia: 58 GB/s with 512 pieces in eight parts, 63 and 76
+// GB/s with 1,024 and 4,096 pieces in four parts, at 1.00 and 1.01 of liblz4's ratio. With one warp
+// per piece it was 13 and 70 GB/s with 512 and 4,096 pieces.
 #include "gpu_engine/cuda/kernels/codecs.h"
 #include "gpu_engine/cuda/kernels/lz4_encoder.cuh"
 
@@ -18,22 +18,23 @@ namespace {
 template <std::uint32_t part_count>
 constexpr std::uint32_t part_size = piece_size_max / part_count;
 
-// Sequences take no more room than their bytes would as literals of one sequence.
+// The most bytes of a part's code: sequences take no more room than one sequence that has all bytes
+// as literals.
 template <std::uint32_t part_count>
 constexpr std::uint32_t part_code_size_max = (part_size<part_count> + part_size<part_count> / 255 +
                                               32) /
                                              16 * 16;
 
-// Puts the parts' sequences one after the other, and the last literals after them. The first
-// sequence of a part takes in the literals that the parts before it left. Returns the code's size,
-// or 0 when it is above out_size. Each warp moves its own part, which is at coded; the first part
-// is in its place already.
+// Joins the parts: puts their sequences one after the other, and the last literals after them. The
+// first sequence of a part also gets the literals that the parts before it left over. Returns the
+// size of the code, or 0 when it would be above out_size. Each warp moves its own part, which lies
+// at coded; the first part is already in its place.
 template <std::uint32_t part_count>
 __device__ std::uint32_t join_parts(const CodecTask& task, const Part* parts, const Byte* coded,
                                     std::uint32_t out_size) {
   const std::uint32_t warp = this_warp_in_all_lanes();
   std::uint32_t size = 0;           // of the code so far
-  std::uint32_t literals_from = 0;  // everything before it is coded
+  std::uint32_t literals_from = 0;  // offset of the first plain byte that is not yet coded
   std::uint32_t my_place = 0;
   std::uint32_t my_literals_from = 0;
   for (std::uint32_t i = 0; i < part_count; ++i) {
@@ -69,7 +70,7 @@ __device__ std::uint32_t join_parts(const CodecTask& task, const Part* parts, co
   return rest_to + rest;
 }
 
-// A block a piece, a warp a part.
+// One block per piece, one warp per part.
 template <std::uint32_t entry_count, std::uint32_t part_count>
 __global__ void __launch_bounds__(lane_count* part_count)
     encode_pieces(const CodecTask* tasks, std::uint32_t* results, Byte* workspace) {
@@ -103,8 +104,9 @@ __global__ void __launch_bounds__(lane_count* part_count)
   if (threadIdx.x == 0) results[blockIdx.x] = size;
 }
 
-// A task has eight parts if four would leave the device idle. If there are many tasks, their parts
-// would take much workspace; tasks are then rarely whole pieces, and each gets one warp.
+// With fewer tasks than four_parts_min, a task has eight parts, since four would leave the device
+// idle. With one_part_min tasks or more it has one: parts would take much workspace, and in batches
+// of that size tasks are rarely whole pieces. (From level 3 on it has two parts or one.)
 constexpr std::uint32_t four_parts_min = 700;
 constexpr std::uint32_t one_part_min = 1500;
 

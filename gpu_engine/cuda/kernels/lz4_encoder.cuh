@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A warp that codes a part of a piece as LZ4 sequences: one for each match that match_finder.cuh
-// gives.
+// A warp codes a part of a piece as LZ4 sequences: one for each match that match_finder.cuh gives.
 //
 // The plain loop takes the matches from left to right, and writes for each the token, the literals
-// before it and the distance; where they go is where the sequence before ended. Here the matches of
-// a window lie in the lanes, lane k having the k-th. An inclusive sum over the sizes of their
-// sequences gives all places at once. Lane k writes the k-th sequence but for its literals, and
-// each literal's own lane writes it: the lane counts the matches that begin up to it, and so knows
-// whose literal its byte is. Literals from before the window are copied by the whole warp.
+// before it and the distance, at the place where the sequence before ended. Here lane k has the
+// k-th match of a window. An inclusive sum over the sizes of their sequences gives the places of
+// all. Lane k writes the k-th sequence without its literals. A literal is written by the lane at
+// whose position it is: by counting the matches that begin up to there, the lane knows to which
+// sequence it belongs. Literals before the window are copied by the whole warp.
 #pragma once
 
 #include "gpu_engine/cuda/kernels/lz4_format.cuh"
@@ -17,18 +16,18 @@ namespace nacre::engine::cuda::lz4 {
 
 static_assert(found_size_min == match_size_min);
 
-// What a warp has made: the sequences of its part of the piece.
+// The sequences that a warp has made of its part.
 struct Part {
-  std::uint32_t size;  // of their code; 0: there are none, and the other fields are not set
-  std::uint32_t first_literals;  // count, of the first sequence
-  std::uint32_t literals_from;   // in the piece: the literals left to the next part
+  std::uint32_t size;            // of their code; 0: there are none, and only `fits` is set
+  std::uint32_t first_literals;  // how many literals the first sequence has
+  std::uint32_t literals_from;   // offset in the piece of the literals left over for the next part
   bool fits;
 };
 
 template <std::uint32_t entry_count>
 class Encoder {
  public:
-  // Codes in[from … size). Matches reach back to in[0]. The table is all zeros.
+  // Codes in[from … size). Matches may reach back to in[0]. table: entry_count zeros of 16 bits.
   __device__ Encoder(const Byte* in, std::uint32_t from, std::uint32_t size, Byte* out,
                      std::uint32_t out_size, std::uint32_t* table)
       : finder_(in, from, size, table), in_(in), size_(size), out_(out), out_size_(out_size) {}
@@ -65,7 +64,8 @@ class Encoder {
     place += place_ - size;
     if (lane < matches.count) mine.put(out_ + place);
 
-    // A lane's byte is a literal of the first sequence that begins after it, or of none.
+    // The owner of a lane's byte is the first match that begins after it. The byte is a literal of
+    // that match's sequence if it is not part of the match before.
     const std::uint32_t here = begin + lane;
     const std::uint32_t literals_to = place + 1 + extra_bytes(mine.literals);
     const std::uint32_t owner = __popc(matches.lanes & (all_lanes >> (lane_count - 1 - lane)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The LZ4 block format (docs/FORMAT.md, "LZ4 block"): its limits, and a sequence as a lane writes
-// it.
+// The LZ4 block format (docs/FORMAT.md, "LZ4 block"): its limits, and how a lane writes a sequence.
+// All functions: per lane.
 #pragma once
 
 #include "gpu_engine/cuda/kernels/copy_bytes.cuh"
@@ -14,7 +14,7 @@ constexpr std::uint32_t match_size_min = 4;
 constexpr std::uint32_t last_literals = 5;
 constexpr std::uint32_t match_free_tail = 12;
 
-// How many bytes follow the nibble of a count, which is 15 for all counts from 15 on.
+// How many bytes follow the nibble of a count. Counts from 15 on have the nibble 15.
 __device__ __forceinline__ std::uint32_t extra_bytes(std::uint32_t count) {
   return count < 15 ? 0 : (count - 15) / 255 + 1;
 }
@@ -42,7 +42,7 @@ struct Sequence {
     return 3 + literals + extra_bytes(literals) + extra_bytes(match_size - match_size_min);
   }
 
-  // Writes all but the literals.
+  // Writes the sequence without its literals.
   __device__ __forceinline__ void put(Byte* to) const {
     const std::uint32_t more = match_size - match_size_min;
     put_literals_head(to, literals, min(more, 15u));

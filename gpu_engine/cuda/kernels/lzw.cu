@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches the codec lzw: the decoder (lzw_decoder.cuh) in blocks of two warps, a warp a part; the
-// encoder (lzw_encoder.cuh) a warp a part into the workspace, and the parts are then put together.
+// Launches the codec lzw, with one warp for each part of a piece. The decoder is lzw_decoder.cuh.
+// The encoder (lzw_encoder.cuh) writes the parts to the workspace; a second kernel joins them.
 #include <algorithm>
 
 #include "gpu_engine/cuda/kernels/codecs.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TIFF LZW (docs/FORMAT.md) of one part of a piece, decoded by one warp, 32 codes at a time.
+// Decodes TIFF LZW (docs/FORMAT.md): one warp decodes one part of a piece, 32 codes at a time.
 //
 // The plain loop, between two clear codes and without its checks:
 //
@@ -9,19 +9,21 @@
 //     write code's string;
 //   }
 //
-// It is a chain, since a code may name the string that the code before it made. The steps from
-// there:
+// The loop is a chain, since a code may name the string that the code before it made. The steps
+// from there:
 //
-// 1. How wide a code is depends only on how many there were since the last clear code. So each lane
-//    fetches its code by itself.
-// 2. Strings are not stored. String 258 + i is what code i wrote and the byte after it: so the
+// 1. The width of a code depends only on how many codes there were since the last clear code. So
+//    each lane can fetch its code independently.
+// 2. Strings are not stored. String 258 + i is what code i wrote and the byte after that. So the
 //    places of the codes' bytes in the output are the table.
-// 3. Codes that name each other are resolved by pointer doubling. A code's parent is the code i
-//    whose string it names. Where the parent lies before these 32 codes, its bytes are in the
-//    output already. Else the string is that of an ancestor, which is a byte or has its parent
-//    before them, and one byte more for each code on the way. The last byte of a code's string is
-//    the first byte of the code after its parent, which depends only on such ancestors.
-// 4. An inclusive sum of the strings' sizes gives their places, and each lane copies its own.
+// 3. Codes that name each other are resolved by pointer doubling. A code that names string 258 + i
+//    has code i as its parent. If the parent lies before these 32 codes, its bytes are in the
+//    output already. Otherwise the way from parent to parent leads to an ancestor that names a byte
+//    or whose parent lies before the 32 codes. The code's string is the ancestor's, and one byte
+//    more for each code on the way. The last byte of a code's string is the first byte of the code
+//    after its parent, which depends only on the ancestors.
+// 4. An inclusive sum of the strings' sizes gives their places, and each lane copies its own
+// string.
 //
 // Measured on an H200, 2026-11-22, 64 KiB pieces of Silesia: 48, 98, 122, 148 and 154 GB/s with
 // 128, 512, 1,024, 4,096 and 10,000 pieces. The kernel waits for its own loads.
@@ -36,14 +38,14 @@
 namespace nacre::engine::cuda::lzw {
 
 struct alignas(16) DecoderMemory {
-  Byte bytes[part_size_max + 16];  // begins at the output's address modulo 16
-  // The place of each code of this section, and of what comes next.
+  Byte bytes[part_size_max + 16];  // the plain bytes begin at the output's address modulo 16
+  // Where the bytes of each code of this section begin, and at last where those of the next begin.
   std::uint16_t places[section_size_max + 1];
 };
 
 class PartDecoder {
  public:
-  // out: where the bytes will go.
+  // out: where the caller will copy the bytes (only its alignment counts here).
   __device__ PartDecoder(DecoderMemory& memory, const Byte* code, std::uint32_t code_size,
                          const Byte* out, std::uint32_t size)
       : code_(code),
@@ -73,7 +75,7 @@ class PartDecoder {
  private:
   static constexpr std::uint32_t refused = ~0u;
 
-  // A lane's own: up to 12 bits, all of which lie in the code.
+  // Per lane: returns up to 12 bits of the code. All of them must lie in it.
   __device__ std::uint32_t fetch(std::uint32_t at_bit, std::uint32_t width) const {
     const Byte* const from = code_ + at_bit / 8;
     const std::uint32_t last = (at_bit + width - 1) / 8 - at_bit / 8;
@@ -83,8 +85,8 @@ class PartDecoder {
     return bits >> (24 - at_bit % 8 - width) & ((1u << width) - 1);
   }
 
-  // Reads the codes of the section that begins at that bit, up to a clear or end code. Returns
-  // their number, or refused.
+  // Decodes the section that begins at that bit, up to its clear or end code. Returns how many
+  // codes come before that one, or refused.
   __device__ std::uint32_t read_section(std::uint32_t section_at_bit) {
     if (this_lane() == 0) places_[0] = static_cast<std::uint16_t>(written_);
     __syncwarp();
@@ -106,8 +108,9 @@ class PartDecoder {
     }
   }
 
-  // Takes the codes of the first count lanes. None of them is special or names a string that is not
-  // made yet. False when there is no room.
+  // Decodes the codes of the first count lanes. None of them is clear or end, or names a string
+  // that is not made yet. first: how many codes of the section come before. False when there is no
+  // room.
   __device__ bool write_strings(std::uint32_t code, std::uint32_t first, std::uint32_t count) {
     const std::uint32_t lane = this_lane();
     const bool active = lane < count;
@@ -116,13 +119,13 @@ class PartDecoder {
     const bool inner = !literal && parent >= first;  // the parent is one of these codes
     const bool outer = !literal && !inner;
 
-    // What this code has by itself, or gives to the codes that come from it.
+    // What this code gives to itself and to its descendants, if it is an ancestor.
     const std::uint32_t from = outer ? places_[parent] : 0;
     const std::uint32_t behind = outer ? places_[parent + 1] : 0;
     const std::uint32_t copied = behind - from;
     const std::uint32_t own_first = literal ? code & 0xff : outer ? bytes_[from] : 0;
 
-    // Leads to the ancestor, by doubling; it is at most 31 codes away.
+    // Finds the ancestor by pointer doubling. It is at most 31 codes away.
     std::uint32_t ancestor = inner ? parent - first : lane;
     std::uint32_t distance = inner ? 1 : 0;
     while (true) {
@@ -136,8 +139,7 @@ class PartDecoder {
     const std::uint32_t prefix = __shfl_sync(all_lanes, copied, source_lane);
     const std::uint32_t source = __shfl_sync(all_lanes, from, source_lane);
     const std::uint32_t first_byte = __shfl_sync(all_lanes, own_first, source_lane);
-    // The first byte of the code after the parent. Lanes whose parent is not among these codes do
-    // not use it.
+    // The first byte of the code after the parent. It is used only if that code is one of these 32.
     const std::uint32_t next_first =
         __shfl_sync(all_lanes, first_byte, static_cast<int>((parent + 1 - first) % lane_count));
     std::uint32_t last_byte = first_byte;
@@ -151,7 +153,7 @@ class PartDecoder {
 
     Byte* const to = bytes_ + end - size;
     if (active) copy(to, bytes_ + source, prefix);
-    // Writes the bytes of the codes on the way, and of the ancestor, the last one first.
+    // Writes the last byte of each code on the way and of the ancestor, from the back to the front.
     Byte* tail = bytes_ + end;
     std::uint32_t link = inner ? parent - first : lane;
     std::uint32_t left = active ? distance + 1 : 0;
@@ -170,8 +172,8 @@ class PartDecoder {
     return true;
   }
 
-  // A lane's own. Several loads are under way before the first store, since the ranges do not
-  // overlap.
+  // Per lane: copies bytes between ranges that do not overlap, so several loads can be under way
+  // before the first store.
   __device__ static void copy(Byte* to, const Byte* from, std::uint32_t size) {
     constexpr std::uint32_t step = 4;
     for (std::uint32_t i = 0; i < size; i += step) {
@@ -193,7 +195,8 @@ class PartDecoder {
   std::uint32_t written_ = 0;
 };
 
-// A warp decodes a part of a piece. Returns whether the part and the piece's sizes are valid.
+// Decodes one part of a piece with one warp. Returns whether the part and the table of sizes are
+// valid. A part that the piece does not have is valid.
 inline __device__ bool decode_part(const CodecTask& task, std::uint32_t part,
                                    DecoderMemory& memory) {
   if (task.out_size > piece_size_max || task.in_size >= task.out_size) return false;

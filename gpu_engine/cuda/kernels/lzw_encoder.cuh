@@ -1,37 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// TIFF LZW (docs/FORMAT.md) of one part of a piece by one warp, the bytes that
-// gpu_engine/codec/lzw.cpp makes.
+// Encodes TIFF LZW (docs/FORMAT.md): one warp encodes one part of a piece. The bytes equal those of
+// gpu_engine/codec/lzw.cpp.
 //
 // The plain loop:
 //
 //   string = the first byte;
 //   for each further byte:
-//     if the table has string + byte: string = that;
+//     if the table has string + byte: string = that entry;
 //     else: put string's code, add string + byte to the table, string = byte;
 //   put string's code;
 //
 // Which string a byte continues depends on the look-up for the byte before it. So one lane finds
-// the strings, and the speed depends on how long a look-up takes and on how many parts are in
-// flight, which depends on how small the table is. The steps from there:
+// the strings, and the speed depends on two things: how long a look-up takes, and how many parts
+// are in flight. The smaller the table is, the more parts fit. The steps from there:
 //
-// 1. A smaller table. The CPU's has 8,192 buckets of the two strings that were added last, 64 KiB.
-//    Here a bucket is the last string alone, and that names the one before it:
+// 1. A smaller table. The CPU's table has 8,192 buckets with the two strings that were added last:
+//    64 KiB. Here a bucket is only the last string, and the entry of that string names the one
+//    before it:
 //
-//      heads   u16[8192]   the string last added to the bucket
-//      strings u32[3837]   what string it continues, by which byte; which one its bucket had before
+//      heads   u16[8192]   by bucket: the string that was added last
+//      strings u32[3837]   by string: the string that it continues, the byte that it adds, and the
+//                          string that its bucket had before
 //
 //    That is 31 KiB, so seven parts share a multiprocessor.
-// 2. A shorter wait. A look-up is two loads, of which only the first is waited for: the bucket's
-//    string is taken for the right one, so that the next look-up begins while the string is
-//    compared. Where it is wrong and the string ends, the next look-up is for the byte that ends it
-//    and the one after; both are known before, so that look-up is made as well.
-// 3. Codes by all lanes. The strings, in the order in which they are made, tell the codes. How wide
-//    each is follows from its number, so each lane makes a word of the output.
+// 2. A shorter wait. A look-up is two loads, but only the first is waited for: the bucket's string
+//    is assumed to be the right one, so that the next look-up begins while it is compared. If it is
+//    wrong and the current string ends, the next look-up is for the byte that ends it and the byte
+//    after. Both bytes are known in advance, so that look-up is also made.
+// 3. Codes by all lanes. The codes follow from the strings in the order in which they are made. A
+//    code's width follows from its index, so each lane can make a word of the output.
 //
-// Counted: 924 parts in flight at some 70 cycles a byte would give 20 GB/s. Measured on an H200,
-// 2026-11-22, 64 KiB pieces of Silesia: 6.9 and 7.1 GB/s with 512 and 10,000, so 240 cycles a byte.
-// Most of them are the some 110 instructions of a string's end, each of which waits for the one
-// before.
+// By count, 924 parts in flight at some 70 cycles a byte would give 20 GB/s. Measured on an H200,
+// 2026-11-22, 64 KiB pieces of Silesia: 6.9 and 7.1 GB/s with 512 and 10,000 pieces, which is 240
+// cycles a byte. Most of these go to the end of a string: some 110 instructions, each of which
+// waits for the one before.
 #pragma once
 
 #include <cstdint>
@@ -54,12 +56,12 @@ struct alignas(16) EncoderMemory {
   static constexpr std::uint32_t head_vectors = (2u << bucket_count_log) / sizeof(uint4);
 
   uint4 heads[head_vectors];
-  // Entries from string 257 on, which stands for none: the string before and the byte, 20 bits,
-  // above the string that the bucket had before.
+  // Entries of the strings from 257 on (257 stands for no string). The upper 20 bits are the string
+  // that is continued and the byte; the lower 12 are the string that the bucket had before.
   std::uint32_t strings[1 + clear_after_codes];
 };
 
-// Finds the strings of a part. A lane's own.
+// Finds the strings of a part. Per lane, except for clear().
 class Finder {
  public:
   __device__ Finder(EncoderMemory& memory, const Byte* plain, std::uint32_t size)
@@ -78,8 +80,8 @@ class Finder {
     if (this_lane() == 0) memory.strings[0] = 0xfffff000 | no_string;
   }
 
-  // Finds strings up to a clear code or the end, and returns the number of codes. Each code is in
-  // the upper 12 bits of an entry of strings[], from the second entry on.
+  // Finds strings until a clear code is due or the part ends, and returns the number of codes. Each
+  // code is the upper 12 bits of an entry of strings[], from the second entry on.
   __device__ std::uint32_t run() {
     last_ = no_string;
     find_most();
@@ -128,7 +130,7 @@ class Finder {
   __device__ static bool is_of(std::uint32_t entry, std::uint32_t key) {
     return (entry ^ key << 12) < 1u << 12;
   }
-  // Which of a bucket's two strings it is.
+  // Returns the one of the bucket's two strings that has the key, or no_string.
   __device__ std::uint32_t find(const Probe& probe, std::uint32_t head_entry) const {
     if (is_of(head_entry, probe.key)) return probe.head;
     const std::uint32_t before = head_entry & 0xfff;
@@ -140,15 +142,15 @@ class Finder {
     heads_[probe.bucket] = static_cast<std::uint16_t>(last_);
   }
 
-  // Runs as long as there are two bytes after the string, and room for codes.
+  // Runs as long as two bytes follow the string and no clear code is due.
   __device__ void find_most() {
     std::uint32_t one = byte(at_ + 1);  // the bytes after the string
     std::uint32_t two = byte(at_ + 2);
     std::uint32_t three = byte(at_ + 3);
     Probe here = probe(string_, one);
     while (at_ + 2 < size_) {
-      const Probe next = probe(here.head, two);  // if here.head is the string
-      const Probe pair = probe(one, two);        // if there is none
+      const Probe next = probe(here.head, two);  // right if here.head is the string
+      const Probe pair = probe(one, two);        // right if there is no such string
       const std::uint32_t here_entry = entry(here.head);
       const std::uint32_t pair_entry = entry(pair.head);
       const std::uint32_t four = byte(at_ + 4);
@@ -172,7 +174,7 @@ class Finder {
       } else {
         add(here);
         ++at_;
-        // The entry that was just added may have changed that bucket.
+        // The entry that was just added may have changed the bucket of pair.
         if (last_ == last_before_clear || pair.bucket == here.bucket) {
           string_ = one;
           if (last_ == last_before_clear) return;
@@ -200,9 +202,9 @@ class Finder {
   std::uint32_t* const strings_;
   const Byte* const plain_;
   const std::uint32_t size_;
-  std::uint32_t at_ = 0;            // place of the last byte taken
+  std::uint32_t at_ = 0;            // index of the last byte of string_
   std::uint32_t string_;            // the string of the bytes that have no code yet
-  std::uint32_t last_ = no_string;  // the last one made since the last clear code
+  std::uint32_t last_ = no_string;  // the last string made since the last clear code
   bool ended_ = false;
 };
 
@@ -219,8 +221,8 @@ class CodeWriter {
     advance(static_cast<std::uint32_t>(bits >> 32), static_cast<std::uint32_t>(bits), width);
   }
 
-  // Writes the first codes of a section, which are in the upper 12 bits of strings[1 …]. Each lane
-  // makes a word.
+  // Writes the first count codes of a section, which are the upper 12 bits of strings[1] and on.
+  // Each lane makes words.
   __device__ void put_section(const std::uint32_t* strings, std::uint32_t count) {
     const std::uint32_t begin = at_bit_;
     const std::uint32_t end = begin + code_place(count);
@@ -253,7 +255,8 @@ class CodeWriter {
     pending_ = behind;
   }
 
-  // The bits of codes in that word, when the section begins at bit begin. A lane's own.
+  // The bits of a section's codes in word `word` of the output. begin: the bit at which the section
+  // begins. Per lane.
   __device__ static std::uint32_t word_of(const std::uint32_t* strings, std::uint32_t count,
                                           std::uint32_t begin, std::uint32_t word) {
     const std::uint32_t from = max(32 * word, begin) - begin;  // of the section's bits
@@ -272,11 +275,11 @@ class CodeWriter {
     return bits;
   }
 
-  // The code of a section to which its bit i belongs.
+  // The index of the code to which bit i of a section belongs. Per lane.
   __device__ static std::uint32_t code_at(std::uint32_t i) {
     std::uint32_t width = width_min_bits;
-    std::uint32_t j = 0;      // the first code of that width
-    std::uint32_t place = 0;  // its place
+    std::uint32_t j = 0;      // index of the first code of that width
+    std::uint32_t place = 0;  // the bit at which it begins
     for (std::uint32_t wider = 512 - first_string; wider < 2048; wider = 2 * wider + first_string) {
       const std::uint32_t wider_place = place + (wider - j) * width;
       if (i < wider_place) break;
@@ -296,8 +299,8 @@ class CodeWriter {
   std::uint32_t pending_ = 0;  // the bits of the last word, when it is not full
 };
 
-// A warp codes a part of 1 … 8192 plain bytes. to: aligned to 4, part_room bytes. Returns the
-// code's size.
+// Encodes a part of 1 … 8192 plain bytes with one warp. to: aligned to 4, part_room bytes. Returns
+// the size of the code in bytes, in all lanes.
 inline __device__ std::uint32_t encode_part(EncoderMemory& memory, const Byte* plain,
                                             std::uint32_t size, std::uint32_t* to) {
   CodeWriter writer(to);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both directions of the lzw kernels know of the format. A section is the codes after one
-// clear code up to the next clear code or to the end code, which is its last code.
+// The format of the codec lzw, for the encoder and the decoder. A section is the codes after a
+// clear code, up to and including the next clear code or the end code. All functions: per lane.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,16 @@ inline constexpr std::uint32_t end_code = 257;
 inline constexpr std::uint32_t first_string = 258;
 inline constexpr std::uint32_t width_min_bits = 9;
 inline constexpr std::uint32_t width_max_bits = 12;
-// After that many codes of a section only a clear or end code is possible.
+// After this many codes of a section only a clear or end code is possible.
 inline constexpr std::uint32_t section_size_max = 3837;
 
-// The width of the code that has j codes of its section before it.
+// The width in bits of code j (from 0) of a section.
 inline __device__ std::uint32_t code_width(std::uint32_t j) {
   return 32 - static_cast<std::uint32_t>(__clz(static_cast<int>(first_string + j)));
 }
 
-// The bits of the first j codes of a section: 9 each, one more for each past 254, and so on.
+// The total width in bits of the first j codes of a section: 9 for each, one more for each after
+// the first 254, and so on.
 inline __device__ std::uint32_t code_place(std::uint32_t j) {
   std::uint32_t bits = width_min_bits * j;
   for (std::uint32_t wider = 512 - first_string; wider < 2048; wider = 2 * wider + first_string)

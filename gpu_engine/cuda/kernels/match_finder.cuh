@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// A warp that finds the matches of a part of a piece, for LZ4 blocks and GDeflate pages.
+// A warp finds the matches in a part of a piece, for LZ4 blocks and GDeflate pages.
 //
-// The plain loop, as a fast encoder of one thread has it:
+// The plain loop, as in a fast encoder with one thread:
 //
 //   for (i = begin; i + 12 <= size;) {
 //     found = table[hash(4 bytes at i)], table[hash] = i;
 //     if the 4 bytes at found are those at i:
-//       extend the match to both sides, take it, i = its end;
-//     else i += 1 (more, where nothing was found for long);
+//       extend the match in both directions, choose it, i = its end;
+//     else i += 1 (or more, after many misses);
 //   }
 //
 // Each step waits for a look-up, a load and a comparison. The steps from there:
 //
-// 1. A window of 32 positions, a lane a position: every lane looks its four bytes up in the table,
-//    which lies in shared memory, and compares them with what lies there, eight bytes on and up to
-//    four back, all at once. What lies less than a window back is not in the table yet; repetitions
-//    after one, two or four bytes are found by looking at the bytes before.
-// 2. The warp walks over the matches from left to right. It leaves a match out when one of the next
-//    three positions has a longer one, takes in the bytes before a match that match too, and
-//    extends the match that goes on behind what was compared. Lane k keeps the window's k-th match.
+// 1. A window of 32 positions, one per lane. Every lane looks up its four bytes in the table, which
+//    lies in shared memory, and compares the bytes at the position that it finds: eight forward and
+//    up to four backward. Positions less than a window back are not in the table yet. So the lane
+//    also compares its bytes with those one, two and four bytes before.
+// 2. The warp goes over the matches from left to right. It drops a match when one of the next three
+//    positions has a longer one. It extends a match backward by the bytes that were compared, and
+//    forward past them. Lane k keeps the window's k-th match.
 // 3. The next window begins at the end of the last match, or 32 positions on. Its bytes are loaded
-//    before the matches of this one are written.
+//    before the caller writes the matches of this window.
 //
 // A window of Silesia's seven files gives 3.1 matches and advances 47 bytes.
 #pragma once
@@ -33,32 +33,36 @@ namespace nacre::engine::cuda {
 
 constexpr std::uint32_t found_size_min = 4;
 constexpr std::uint32_t compared_size = 8;  // bytes compared before a match is chosen
-constexpr std::uint32_t lookahead = 3;      // one more or fewer makes the code larger
+constexpr std::uint32_t lookahead = 3;      // 2 and 4 were tried: both make the code larger
 constexpr std::uint32_t window_matches_max = lane_count / found_size_min;
 
-// After 1 << patience_bits windows without a match the next one is skipped, then two, and so on.
+// After 1 << patience_bits windows in a row without a match, one window is skipped after each;
+// after twice as many two windows, and so on.
 constexpr std::uint32_t patience_bits = 4;
 
-// How far before a part the finder learns. A table of some thousand entries would hardly still hold
-// older positions.
+// How many bytes before a part learn_history() enters. A table of some thousand entries would
+// hardly keep older positions.
 constexpr std::uint32_t history_size = 16384;
 
-// The matches chosen in a window, count of them, with the literals before each. Lane k has the
-// k-th.
+// The matches chosen in a window. lanes and count are the same in all lanes; in the other fields
+// lane k has the k-th match. Places are offsets in the piece.
 struct ChosenMatches {
-  std::uint32_t lanes;  // a bit for each lane at whose position a match was found
+  std::uint32_t lanes;  // mask of the lanes whose match was chosen
   std::uint32_t count;
-  std::uint32_t literals_from;
-  std::uint32_t from;
+  std::uint32_t literals_from;  // where the literals before the match begin
+  std::uint32_t from;           // where the match begins
   std::uint32_t end;
   std::uint32_t distance;
 };
 
+// The calls: learn_history() if there are bytes before the part, start(), and then find() and
+// choose() in turn while find() returns true. All lanes of a warp call them together.
 template <std::uint32_t entry_count>
 class MatchFinder {
  public:
-  // Finds matches in in[from … size). They reach back to in[0], and none begins in the last
-  // match_free_tail bytes, which are read ahead. The table is all zeros.
+  // Finds matches that begin in in[from … size) and may copy from in[0] on. None begins less than
+  // match_free_tail bytes before `size`, since bytes are read ahead. table: entry_count zeros of 16
+  // bits, two in each word.
   __device__ MatchFinder(const Byte* in, std::uint32_t from, std::uint32_t size,
                          std::uint32_t* table)
       : in_(in), words_(in), size_(size), table_(table), begin_(from), literals_from_(from) {}
@@ -90,7 +94,7 @@ class MatchFinder {
     if (begin_ + lz4::match_free_tail <= size_) read_window();
   }
 
-  // Goes on to a window that has a match; false when there is none left.
+  // Moves on to a window that has a match. Returns false when no window is left.
   __device__ __forceinline__ bool find() {
     while (begin_ + lz4::match_free_tail <= size_) {
       look_up();
@@ -104,20 +108,20 @@ class MatchFinder {
     return false;
   }
 
-  // After find(): where the window begins, and this lane's byte in it.
+  // After find(): where the window begins, and the byte at this lane's position. Per lane.
   __device__ __forceinline__ std::uint32_t begin() const {
     return begin_;
   }
   __device__ __forceinline__ Byte byte_here() const {
     return static_cast<Byte>(bytes_);
   }
-  // The end of the last match chosen.
+  // The end of the last match that was chosen. Per lane.
   __device__ __forceinline__ std::uint32_t literals_from() const {
     return literals_from_;
   }
 
-  // Goes over the lanes' matches from left to right. No match may reach past end_max. Moves to the
-  // next window and reads it.
+  // Chooses from the lanes' matches, from left to right, and cuts them at end_max. Then moves to
+  // the next window and reads it.
   __device__ __forceinline__ ChosenMatches choose(std::uint32_t end_max) {
     const std::uint32_t lane = this_lane();
     const std::uint32_t begin = begin_;
@@ -163,24 +167,24 @@ class MatchFinder {
     return __umulhi(bytes * 2654435761u, entry_count);
   }
 
-  // A lane's own: puts a position into one half of a word of two entries. When lanes meet in a
-  // word, one of them wins, and an entry may fall back to its old value. That is harmless: any
-  // earlier position will do, since the bytes there are compared. MATCH.ANY would tell the lanes
-  // apart, and costs a tenth of the speed.
+  // Per lane: puts a position into one half of a word of two entries; both: the word's old value.
+  // If several lanes write to a word, one of them wins (which one is not determined), and the other
+  // half may get its old value back. That is harmless: any earlier position will do, since the
+  // bytes there are compared. MATCH.ANY could serialise the lanes, and costs a tenth of the speed.
   __device__ __forceinline__ static void enter(std::uint32_t* entries, std::uint32_t slot,
                                                std::uint32_t both, std::uint32_t at) {
     atomicExch(entries, slot % 2 == 0 ? (both & 0xffff0000) | at : (both & 0xffff) | at << 16);
   }
 
-  // A lane's own: reads the bytes that it compares. Where no match may begin any more it reads
-  // other bytes.
+  // Per lane: reads the bytes around its position. If no match may begin there, it reads those at
+  // the last position where one may.
   __device__ __forceinline__ void read_window() {
     fetch(min(begin_ + this_lane(), size_ - lz4::match_free_tail), before_, bytes_, after_);
   }
 
-  // A lane's own: finds a match at its position, size_here_ (0: none; at most compared_size) and
-  // distance_here_, and how many bytes before it match too. Enters the window's positions into the
-  // table.
+  // Finds a match at each lane's position: size_here_ (0: none; at most compared_size),
+  // distance_here_, and back_here_, the count of bytes before it that match too. Enters the
+  // positions of the window into the table.
   __device__ __forceinline__ void look_up() {
     const std::uint32_t here = begin_ + this_lane();
     const bool looks = here + lz4::match_free_tail <= size_;
@@ -193,7 +197,7 @@ class MatchFinder {
     __syncwarp();
     std::uint32_t found = slot % 2 == 0 ? both & 0xffff : both >> 16;
     if (!looks || found >= here) return;
-    // Bytes that repeat after one, two or four bytes are too near to be in the table.
+    // Bytes that repeat those one, two or four positions before: too near to be in the table.
     if (begin_ != 0) {
       if (before_ == bytes_) found = here - 4;
       if (__funnelshift_r(before_, bytes_, 16) == bytes_) found = here - 2;
@@ -209,7 +213,7 @@ class MatchFinder {
     }
   }
 
-  // A lane's own: bytes at − 4 … at + 7 (before is arbitrary where at < 4).
+  // Per lane: loads bytes at − 4 … at + 7 (before is undefined if at < 4).
   __device__ __forceinline__ void fetch(std::uint32_t at, std::uint32_t& before,
                                         std::uint32_t& bytes, std::uint32_t& after) const {
     const std::uint32_t place = at + words_.shift;
@@ -222,8 +226,8 @@ class MatchFinder {
     after = __funnelshift_r(w2, w3, bits);
   }
 
-  // How many bytes from at on equal those at the distance before them. Bytes that must be literals
-  // may be counted too. Compares 32 bytes first, then 128 a step.
+  // How many bytes from `at` on equal those `distance` before them. Counts up to the end of the
+  // part, also where a format demands literals. Compares 32 bytes first, then 128 a step.
   __device__ __forceinline__ std::uint32_t extra_size(std::uint32_t at,
                                                       std::uint32_t distance) const {
     std::uint32_t here = at + this_lane();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of N limbs (32 bits), their sums and products with carries, and their Montgomery
-// multiplication by one thread (CIOS; Koç, Acar, Kaliski, IEEE Micro 1996). R = 2^32 to the number
-// of limbs. rsa_power.cuh has the multiplication by two threads.
+// Numbers of N limbs of 32 bits, their sums and products with carries, and their Montgomery
+// multiplication by one thread (CIOS; Koç, Acar, Kaliski, IEEE Micro 1996). R is 2^(32 * N).
+// rsa_power.cuh has the multiplication by two threads.
 //
 // The plain loop:
 //
@@ -12,21 +12,22 @@
 //   }
 //   if (sum >= m) sum -= m;
 //
-// The 2 N products of a row are 64 bits wide each. To add them without splitting them, those of
-// even and those of odd limbs have an accumulator each (even[j] at word j, odd[j] at word j + 1),
-// and the shift makes each the other. So a product is one IMAD.WIDE with carry. A multiplication
-// takes 2 N * N of them, and N for the multiples of m. An H200 does 7.6e12 a second, which is
-// 3.65e9 multiplications of 1,024 bits.
+// Each of the 2 N products of a row is 64 bits wide. To add them without splitting them, there are
+// two accumulators: one for the products of even limbs (even[j] at word j), one for those of odd
+// limbs (odd[j] at word j + 1). The shift by 32 bits exchanges their roles. So a product is one
+// IMAD.WIDE with carry. A multiplication takes 2 N * N of these, and N for the multiples of m. An
+// H200 does 7.6e12 a second, which gives 3.65e9 multiplications of 1,024 bits.
 //
-// A chain of carries is a call without "c" in front (it begins with no carry), calls that take and
-// give the carry, and one that ends it. Nothing else may come between them that has a chain of its
-// own, and no branch: PTX keeps a carry in straight code only. So the loops over limbs must be
-// unrolled, which nvcc does not do with --Ofast-compile. A product and its two sums are one
-// instruction where low and high word of the accumulator lie in a pair of registers. On the host
-// the same calls keep the carry in a variable of the thread, so that whatever is built from them
-// can be tested there.
+// A chain of carries begins with add_cc(), sub_cc() or mad_wide_cc(), which take no carry. It goes
+// on with calls whose names have "c_", which take the carry and give a new one, and ends with
+// addc() or borrow_mask(). Between these calls there may be no other chain and no branch: PTX keeps
+// a carry in straight-line code only. So the loops over limbs must be unrolled, which nvcc does not
+// do with
+// --Ofast-compile. A product and its two sums are one instruction if low and high word of the
+// accumulator are a pair of registers. On the host the same calls keep the carry in a thread_local
+// variable, so that tests can run there all that is built on them.
 //
-// Memory, branches and time depend on sizes alone, never on numbers.
+// Addresses, branches and time depend on sizes alone, never on the values of numbers.
 #pragma once
 
 #include <cstdint>
@@ -112,7 +113,8 @@ NACRE_BOTH_SIDES std::uint32_t borrow_mask() {
 #endif
 }
 
-// high:low = a * b + add_high:add_low. low and high may be the words that are added.
+// high:low = a * b + add_high:add_low. low and high may be the same variables as add_low and
+// add_high.
 NACRE_BOTH_SIDES void mad_wide_cc(std::uint32_t& low, std::uint32_t& high, std::uint32_t a,
                                   std::uint32_t b, std::uint32_t add_low, std::uint32_t add_high) {
 #if defined(__CUDA_ARCH__)
@@ -130,7 +132,7 @@ NACRE_BOTH_SIDES void mad_wide_cc(std::uint32_t& low, std::uint32_t& high, std::
 #endif
 }
 
-// The same, with the carry from before.
+// The same, plus the carry of the call before.
 NACRE_BOTH_SIDES void madc_wide_cc(std::uint32_t& low, std::uint32_t& high, std::uint32_t a,
                                    std::uint32_t b, std::uint32_t add_low, std::uint32_t add_high) {
 #if defined(__CUDA_ARCH__)
@@ -148,7 +150,8 @@ NACRE_BOTH_SIDES void madc_wide_cc(std::uint32_t& low, std::uint32_t& high, std:
 #endif
 }
 
-// A number in memory whose limbs lie apart, so that those of neighbouring threads are neighbours.
+// A number in memory whose limbs are `stride` words apart, so that the same limbs of neighbouring
+// threads are adjacent.
 struct LimbColumn {
   std::uint32_t* limbs;
   std::uint32_t stride;
@@ -161,8 +164,7 @@ struct Limbs {
   NACRE_BOTH_SIDES std::uint32_t operator[](int i) const { return at[i]; }
 };
 
-// The sum of products, in the form that one row or two give it: even + odd * 2^32 + top * 2^(32 (N
-// + 1)).
+// A sum of products: even + odd * 2^32 + top * 2^(32 (N + 1)).
 template <int N>
 struct Accumulator {
   static_assert(N % 2 == 0);
@@ -177,8 +179,9 @@ struct Accumulator {
     top = 0;
   }
 
-  // odd was even until now, and must be shifted by two words: its word 1 goes to word 0, and top to
-  // word N. Then adds a * b. For every caller top is at most 4.
+  // Shifts the sum down by a word, which exchanges the roles of the accumulators, and adds a * b.
+  // odd: the accumulator that was `even` until now; its words move down by two (word 1 is added to
+  // the new even[0], and top becomes word N). For every caller top is at most 4.
   template <typename Number>
   static NACRE_BOTH_SIDES void add_product(Limbs<N>& even, Limbs<N>& odd, std::uint32_t& top,
                                            const Number& a, std::uint32_t b) {
@@ -191,7 +194,7 @@ struct Accumulator {
     add_even(even, odd, top, a, b);
   }
 
-  // Adds a * b at the words where even and odd lie.
+  // Adds a * b, without a shift.
   template <typename Number>
   static NACRE_BOTH_SIDES void add_multiple(Limbs<N>& even, Limbs<N>& odd, std::uint32_t& top,
                                             const Number& a, std::uint32_t b) {
@@ -203,14 +206,13 @@ struct Accumulator {
     add_even(even, odd, top, a, b);
   }
 
-  // Adds a word at word N.
+  // Adds to word N of the sum.
   static NACRE_BOTH_SIDES void add_above(Limbs<N>& odd, std::uint32_t& top, std::uint32_t word) {
     odd.at[N - 1] = add_cc(odd.at[N - 1], word);
     top = addc(top, 0);
   }
 
-  // After an even number of rows: moves odd's words to their places. even is then the value, and
-  // top its word N.
+  // After an even number of rows: adds odd to even. Then even is the value, and top its word N.
   NACRE_BOTH_SIDES void merge() {
     even.at[0] = add_cc(even.at[0], odd.at[1]);
     NACRE_UNROLL
@@ -238,7 +240,7 @@ NACRE_BOTH_SIDES std::uint32_t choose(std::uint32_t mask, std::uint32_t a, std::
   return (a & mask) | (b & ~mask);
 }
 
-// high * 2^(32 N) + a is below 2 m. Subtracts m when it is not below m.
+// Reduces high * 2^(32 N) + a, which must be below 2 m, modulo m into a.
 template <int N, typename Number>
 NACRE_BOTH_SIDES void reduce_once(Limbs<N>& a, std::uint32_t high, const Number& m) {
   Limbs<N> less;
@@ -252,7 +254,7 @@ NACRE_BOTH_SIDES void reduce_once(Limbs<N>& a, std::uint32_t high, const Number&
     a.at[j] = choose(keep, a.at[j], less.at[j]);
 }
 
-// a + b mod m, of two numbers below m.
+// a <- a + b mod m. a and b are below m.
 template <int N, typename Other, typename Number>
 NACRE_BOTH_SIDES void add_modulo(Limbs<N>& a, const Other& b, const Number& m) {
   a.at[0] = add_cc(a.at[0], b[0]);
@@ -263,7 +265,7 @@ NACRE_BOTH_SIDES void add_modulo(Limbs<N>& a, const Other& b, const Number& m) {
   reduce_once(a, high, m);
 }
 
-// a - b mod m, of two numbers below m.
+// a <- a - b mod m. a and b are below m.
 template <int N, typename Other, typename Number>
 NACRE_BOTH_SIDES void subtract_modulo(Limbs<N>& a, const Other& b, const Number& m) {
   a.at[0] = sub_cc(a.at[0], b[0]);
@@ -277,10 +279,14 @@ NACRE_BOTH_SIDES void subtract_modulo(Limbs<N>& a, const Other& b, const Number&
     a.at[j] = addc_cc(a.at[j], m[j] & below);
 }
 
-// How many rows a turn of the loop has. The shift by words renames registers, which costs a move of
-// each where the loop closes; but numbers that leave no register free make long turns spill. One
-// H200, 2026-11-22, private operations with turns of 2 and of 8 rows: 826,000 and 919,000 a second
-// for 2,048 bits (926,000 with 16), 270,000 and 311,000 for 3,072, 117,000 and 112,000 for 4,096.
+// How many rows one turn of the loop computes. The shift by words renames registers, so every
+// register is moved once a turn: long turns have fewer moves. But if the numbers leave no register
+// free, long turns spill. Measured on an H200, 2026-11-22: private operations a second with turns
+// of 2 and of 8 rows.
+//
+//   bits    2,048     3,072     4,096
+//   2 rows  826,000   270,000   117,000
+//   8 rows  919,000   311,000   112,000     (16 rows, 2,048 bits: 926,000)
 template <int N>
 inline constexpr std::uint32_t rows_a_turn = N <= 48 ? 8 : 2;
 
@@ -294,7 +300,7 @@ NACRE_BOTH_SIDES void add_two_rows(Accumulator<N>& sum, const Limbs<N>& a, std::
   Sum::add_multiple(sum.odd, sum.even, sum.top, m, sum.odd.at[0] * m_inverse);
 }
 
-// a <- a * b / R mod m, below m. One of a and b is below m, the other below R; m is odd.
+// a <- a * b / R mod m, below m. One of a and b must be below m, the other below R. m is odd.
 // m_inverse: -1 / m mod 2^32.
 template <int N, typename Number>
 NACRE_BOTH_SIDES void multiply(Limbs<N>& a, const LimbColumn& b, const Number& m,
@@ -314,7 +320,7 @@ NACRE_BOTH_SIDES void multiply(Limbs<N>& a, const LimbColumn& b, const Number& m
   a = sum.even;
 }
 
-// a * (b_high:b_low) / 2^64 mod m; below m when a is.
+// Returns a * (b_high:b_low) / 2^64 mod m; below m if a is.
 template <int N, typename Number>
 NACRE_BOTH_SIDES Limbs<N> multiply_short(const Limbs<N>& a, std::uint32_t b_low,
                                          std::uint32_t b_high, const Number& m,
@@ -355,7 +361,7 @@ NACRE_BOTH_SIDES void multiply_add(const LimbColumn& out, const Limbs<N>& a, con
     out[N + j] = addc_cc(sum.even.at[j], 0);
 }
 
-// Limb i of the number in size bytes; 0 beyond them.
+// Limb i of the big-endian number in size bytes; 0 for limbs past them.
 NACRE_BOTH_SIDES std::uint32_t load_limb(const Byte* bytes, std::uint32_t size, std::uint32_t i) {
   std::uint32_t limb = 0;
   for (std::uint32_t k = 0; k < 4; ++k) {
@@ -388,8 +394,8 @@ NACRE_BOTH_SIDES void copy_limbs(Limbs<N>& to, const From& from) {
 }
 
 #if defined(__CUDACC__)
-// A modulus of up to 48 limbs stays in registers. A longer one would leave none for the sums, so it
-// lies in shared memory, whose 32 words a clock are twice what the products need.
+// A modulus of up to 48 limbs stays in registers. A longer one would leave no registers for the
+// sums, so it lies in shared memory. That delivers 32 words a cycle, twice what the products need.
 template <int N>
 constexpr bool modulus_in_registers = N <= 48;
 #endif

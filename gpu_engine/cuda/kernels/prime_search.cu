@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of prime_search.h.
 //
-// Counted for primes of 1,024 bits. Of the numbers that are 3 mod 4 every 355th is prime, and of
-// those without a factor below 2^16 every 36th. So finding a prime takes 36 rounds of 1,087
-// multiplications (squares, and a sixteenth for the base), and a tenth more because an interval
-// gives only one prime. Making sure of it takes 31 rounds. That is 71 rounds of 2.3e6 products, or
-// 1.6e8. With two primes a key that is 23,500 keys a second when an H200 multiplies as fast as it
-// can. The sieve takes 6,541 residues of 32 limbs an interval, of which a prime needs six: 4e6
-// operations, a fortieth.
+// Counted for primes of 1,024 bits. Of the numbers that are 3 mod 4 every 355th is prime; of those
+// that also have no factor below 2^16 every 36th is. So finding a prime takes 36 rounds of 1,087
+// multiplications (squares, and a sixteenth for the base). An interval gives only one prime, which
+// costs a tenth more. Confirming the prime takes 31 rounds. That is 71 rounds of 2.3e6 products, or
+// 1.6e8. With two primes for each key, an H200 could make 23,500 keys a second. The sieve computes
+// 6,541 residues of 32 limbs for an interval, and a prime needs six intervals: 4e6 operations, a
+// fortieth of the rest.
 #include "gpu_engine/cuda/kernels/prime_search.h"
 
 namespace nacre::engine::cuda {
@@ -16,18 +16,19 @@ namespace {
 constexpr int threads_per_block = 64;
 constexpr int blocks_per_multiprocessor = 4;
 constexpr int sieve_warps = 4;
-// Room for the candidates of an interval that the sieve leaves. On average they are 6.5, with a
-// deviation of 2.4, so over many intervals they practically never average more than this.
+// Room for the candidates that the sieve leaves, for each interval. It leaves 6.5 on average, with
+// a standard deviation of 2.4, so the average over many intervals practically never exceeds this.
+// Candidates without room are dropped.
 constexpr std::uint32_t survivors_per_interval = 12;
 
-// The purpose of a block, in the words of its nonce.
+// For what a ChaCha20 block is used; the first word of its nonce.
 enum Purpose : std::uint32_t { starts_of_intervals, first_bases, later_bases };
 
 template <int N>
 struct Workspace {
   std::uint32_t* starts;          // N limbs an interval, contiguous
   std::uint32_t* survivors;       // interval * interval_length + k
-  std::uint32_t* claimed;         // not 0: the interval has its prime
+  std::uint32_t* claimed;         // by interval: not 0 if it has given a prime
   std::uint32_t* survivor_count;  // follows claimed
   std::uint32_t survivor_count_max;
 
@@ -53,7 +54,7 @@ __global__ void draw_starts(PrimeSearch search, Workspace<N> workspace) {
         shape_start(block.words[j], at % (N / 16) * 16 + j, search.bits);
 }
 
-// A warp an interval.
+// One warp per interval.
 template <int N>
 __global__ __launch_bounds__(32 * sieve_warps) void sieve(PrimeSearch search,
                                                           Workspace<N> workspace) {
@@ -81,14 +82,15 @@ __global__ __launch_bounds__(32 * sieve_warps) void sieve(PrimeSearch search,
   }
 }
 
-// A thread's candidate, and a number for intermediate results.
+// The shared memory of a block. Each thread has a column for its candidate, and one for
+// intermediate results.
 template <int N>
 struct Shared {
   std::uint32_t column[N][threads_per_block];
   std::uint32_t candidate[N][threads_per_block];
 };
 
-// Runs a round for the candidate in shared memory.
+// Runs one round of Miller-Rabin for the thread's candidate in shared memory.
 template <int N>
 __device__ __forceinline__ bool test(Shared<N>& shared, const PrimeSearch& search, Purpose purpose,
                                      std::uint32_t index) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random primes in batches, for RSA keys: random starts, a sieve over the 64 candidates of each,
-// one round of Miller-Rabin for the candidates that are left, and 31 more for those that pass.
-// After each of these steps only the candidates that are left go on, in a list without gaps. The 31
-// are one step: of random numbers of such a length that pass one round all but one in many millions
-// are prime.
+// Random primes in batches, for RSA keys. The steps: random starts of intervals; a sieve over the
+// 64 candidates of each interval; one round of Miller-Rabin for the candidates that are left; 31
+// more rounds for those that pass. After each step the remaining candidates are a list without
+// gaps. The 31 rounds are one step, because they hardly ever reject a candidate: of random numbers
+// of this length that pass one round, all but one in many millions are prime.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,22 +17,24 @@ namespace nacre::engine::cuda {
 
 inline constexpr std::uint32_t miller_rabin_round_count = 32;
 
-// All pointers are to device memory. Everything that is written there is secret: the caller wipes
-// it.
+// Pointers are to device memory. The key, the primes and the workspace are secret: the caller wipes
+// them.
 struct PrimeSearch {
   const ChaChaKey* key;  // random, for this search alone
   const SmallPrime* small_primes;
   std::uint32_t small_prime_count;
-  std::uint32_t bits;  // of the primes: at most 32 N, and more than 64
+  std::uint32_t bits;  // length of the primes: more than 64, at most 32 N
   std::uint32_t interval_count;
 
-  // Found primes: at most one of each interval, in no order. When primes are so near to each other
-  // that they cannot make a key, only one of them is given.
+  // The primes that were found, in no order: at most one of each interval, since primes that are so
+  // near to each other cannot make a key.
   std::uint32_t* found_count;
-  std::uint32_t* primes;  // interval_count * N limbs, each number's contiguous
-  std::uint32_t* failed;  // for each found prime: not 0 when a later round found it composite
+  std::uint32_t* primes;  // room for interval_count numbers of N contiguous limbs
+  std::uint32_t*
+      failed;  // for each number: not 0 if one of the 31 rounds showed it to be composite
 };
 
+// N: 16, 32, 48 or 64. In bytes; the workspace is aligned to 4.
 template <int N>
 std::size_t prime_search_workspace_size(std::uint32_t interval_count);
 

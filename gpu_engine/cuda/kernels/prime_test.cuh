@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random starts, and sieving and testing the numbers from a start on. The starts come from the
-// ChaCha20 block function (RFC 8439, 2.3): under a key that nobody else knows, its blocks cannot be
-// told from random ones.
+// Random starts, and the sieve and the test for the numbers from a start on. The starts come from
+// the ChaCha20 block function (RFC 8439, 2.3): under a secret key its blocks cannot be told from
+// random ones.
 //
-// All candidates are 3 mod 4: then (n - 1) / 2 is odd, and a round of Miller-Rabin is whether one
-// power is 1 or -1. What a round does depends on the size of the number alone, and so does what a
-// sieve reads.
+// All candidates are 3 mod 4. Then (n - 1) / 2 is odd, and a round of Miller-Rabin only asks
+// whether one power is 1 or -1. The time and the addresses of a round depend only on the size of
+// the number, and so do the addresses that the sieve reads.
 #pragma once
 
 #include <cstdint>
@@ -76,8 +76,8 @@ struct SmallPrime {
 
 // Which of the start's candidates the prime divides: bit k for start + 4 k. start: N limbs.
 //
-// Goes from the lowest limb up: rest = (rest + limb) / 2^32 mod prime, by adding the multiple of
-// the prime that makes the lowest word zero. So the rest is start / R mod prime.
+// From the lowest limb up it computes rest = (rest + limb) / 2^32 mod prime; each division adds the
+// multiple of the prime that makes the lowest word zero. At the end rest is start / R mod prime.
 template <int N>
 NACRE_BOTH_SIDES std::uint64_t find_multiples(const SmallPrime& small, const std::uint32_t* start) {
   std::uint32_t rest = 0;
@@ -93,8 +93,8 @@ NACRE_BOTH_SIDES std::uint64_t find_multiples(const SmallPrime& small, const std
   return multiples;
 }
 
-// Limb i of a start: random, with that many bits, the two highest set (so that the product of two
-// has twice as many bits), and 3 mod 4.
+// Limb i of a start: a random number of that many bits that is 3 mod 4 and has its two highest bits
+// set (so that a product of two primes has exactly twice as many bits). random: a random word.
 NACRE_BOTH_SIDES std::uint32_t shape_start(std::uint32_t random, std::uint32_t i,
                                            std::uint32_t bits) {
   std::uint32_t limb = random;
@@ -106,7 +106,7 @@ NACRE_BOTH_SIDES std::uint32_t shape_start(std::uint32_t random, std::uint32_t i
   return i == 0 ? limb | 3 : limb;
 }
 
-// R mod n, for n with that many bits, the two highest set.
+// R mod n, for an n of that many bits whose two highest are set.
 template <int N, typename Number>
 NACRE_BOTH_SIDES Limbs<N> r_modulo(const Number& n, std::uint32_t bits) {
   Limbs<N> a;
@@ -127,8 +127,8 @@ NACRE_BOTH_SIDES Limbs<N> r_modulo(const Number& n, std::uint32_t bits) {
 }
 
 // A round of Miller-Rabin for n, which is 3 mod 4 and has that many bits, the two highest set. The
-// base is (base_high:base_low) / 2^64 mod n. n_limbs: n's limbs, to be looked up; column: N limbs
-// of memory.
+// base is (base_high:base_low) / 2^64 mod n. n_limbs: the limbs of n in memory, where they can be
+// indexed; n_inverse: -1 / n mod 2^32; column: scratch memory of N limbs.
 template <int N, typename Number>
 NACRE_BOTH_SIDES bool may_be_prime(const Number& n, const LimbColumn& n_limbs,
                                    std::uint32_t n_inverse, std::uint32_t bits,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A warp a record: lane 0 decides, and all lanes write. There are few bytes around a stream, so
+// One warp per record: lane 0 decides, and all lanes write. There are few bytes around a stream, so
 // nothing here is worth tuning.
 #include "gpu_engine/cuda/kernels/record_tasks.h"
 #include "gpu_engine/cuda/kernels/warp.cuh"
@@ -30,7 +30,7 @@ __device__ std::uint32_t load_u32(const Byte* from) {
   return from[0] | from[1] << 8 | from[2] << 16 | static_cast<std::uint32_t>(from[3]) << 24;
 }
 
-// CRC-32 (IEEE) of a few bytes, four bits at a time.
+// CRC-32 (IEEE) of a few bytes, bit by bit.
 __device__ std::uint32_t short_crc32(const Byte* bytes, std::uint32_t size) {
   constexpr std::uint32_t polynomial = 0xedb88320;
   std::uint32_t crc = 0xffffffff;
@@ -42,7 +42,7 @@ __device__ std::uint32_t short_crc32(const Byte* bytes, std::uint32_t size) {
   return ~crc;
 }
 
-// The same as padded_size() and sealed_body_size() of record/record.cpp.
+// Computes the same as padded_size() and sealed_body_size() of record/record.cpp.
 __device__ std::uint32_t sealed_size(std::uint32_t body_size, std::uint32_t padded,
                                      std::uint32_t unit) {
   if (padded != 0 && body_size >= 2) {
@@ -57,8 +57,8 @@ __device__ std::uint32_t sealed_size(std::uint32_t body_size, std::uint32_t padd
   return (body_size + unit - 1) / unit * unit;
 }
 
-// Writes the header, additional data, nonce and tasks: everything about a record except its body's
-// bytes. One lane calls it.
+// Writes the header, the additional data, and the tasks (the nonce included): everything of a
+// record except the bytes of its body. Returns the record's size. Per lane.
 __device__ std::uint32_t describe_record(const RecordTask& task, std::uint32_t body_size,
                                          AeadTask& aead, ChecksumTask& checksum) {
   const std::uint32_t record_size = record_header_size + body_size + task.tag_size;
@@ -129,8 +129,8 @@ struct Body {
   std::uint32_t stream_size;
 };
 
-// Whether the body is the one that was asked for and does not contradict itself. All lanes of a
-// warp call it.
+// Whether a body is good (OpenedRecord). All lanes of a warp call it. body is set if checksum and
+// tag match.
 __device__ bool check_body(const OpenedTask& task, std::uint32_t checksum, std::uint32_t verdict,
                            Body& body, OpenedRecord& opened) {
   if (checksum != task.expected_checksum || verdict == 0 ||

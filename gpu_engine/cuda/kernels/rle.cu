@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches the codec rle: the decoder (rle_decoder.cuh) in blocks of a piece, of a warp for every
-// two parts; the encoder (rle_encoder.cuh) in blocks of a piece, of a warp a part, or of half as
-// many warps in turns where a block may share less than that takes (sm_75).
+// Launches the codec rle with one thread block per piece. A block of the decoder (rle_decoder.cuh)
+// has one warp for every two parts. A block of the encoder (rle_encoder.cuh) has one warp per part.
+// On devices whose blocks have less shared memory (sm_75), both have fewer warps, which take parts
+// in turn.
 #include "gpu_engine/cuda/kernels/codecs.h"
 #include "gpu_engine/cuda/kernels/launch.cuh"
 #include "gpu_engine/cuda/kernels/rle_decoder.cuh"
@@ -12,7 +13,8 @@ namespace nacre::engine::cuda {
 namespace rle {
 namespace {
 
-// The second one is for devices whose blocks share less (sm_75): 0.95 of the speed on an H200.
+// few_decode_warps is for devices whose blocks have less shared memory (sm_75). On an H200 it has
+// 0.95 of the speed.
 constexpr std::uint32_t decode_warps = 8;
 constexpr std::uint32_t few_decode_warps = 6;
 constexpr int decode_memory_size_bytes(std::uint32_t warps) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// PackBits (docs/FORMAT.md) of one part of a piece, decoded by one warp.
+// Decodes PackBits (docs/FORMAT.md): one warp decodes one part of a piece.
 //
-// The plain loop (decode_plainly() below, which decodes parts that the steps do not handle):
+// The plain loop (decode_plainly() below, for parts that have the header 128, which means nothing):
 //
 //   while (at < code_size) {
 //     header = code[at];
@@ -9,20 +9,23 @@
 //     else              repeat the byte behind it 257 - header times, at += 2;  // a run
 //   }
 //
-// Where a group begins follows from the one before it. The steps from there:
+// Where a group begins follows from the group before it. The steps from there:
 //
-// 1. Find where groups begin. The code is cut into 32 segments, a lane each. For every place of its
-//    segment, from the last to the first, a lane finds where groups that begin there leave the
-//    segment: that is one step and a look at a place that is done already. Then a walk from segment
-//    to segment, at most 32 steps, tells each lane where its first group really begins.
-// 2. Place the groups. Sums over their sizes give their places in the plain bytes. A bit marks each
-//    group's first byte.
-// 3. Write bytes, not groups. Each lane makes four plain bytes at a time: a count of the bits up to
-//    them names their group, and the group tells where its bytes lie.
+// 1. Find where groups begin. The code is cut into 32 segments, one per lane. For every place of
+// its
+//    segment, from the last to the first, a lane finds where a chain of groups that begins there
+//    leaves the segment: it steps over one group, and looks at the place after it, which is known
+//    already. Then a walk from segment to segment, of at most 32 steps, tells each lane where its
+//    first group really begins.
+// 2. Place the groups. Sums over their sizes give their places in the plain bytes. A bit marks the
+//    first byte of each group.
+// 3. Write bytes, not groups. Each lane makes four plain bytes at a time. By counting the bits up
+// to
+//    these bytes it knows their group, and the group tells where its bytes lie in the code.
 //
-// Counted: 1.25 instructions of a warp a byte, so 830 GB/s where an H200 issues all it can.
-// Measured on one, 2026-11-22, 64 KiB pieces of Silesia: 342 and 594 GB/s with 512 and 10,000
-// pieces.
+// By count a byte takes 1.25 instructions of a warp, which gives 830 GB/s if an H200 issues all
+// that it can. Measured on an H200, 2026-11-22, 64 KiB pieces of Silesia: 342 and 594 GB/s with 512
+// and 10,000 pieces.
 #pragma once
 
 #include <cstdint>
@@ -33,28 +36,29 @@
 
 namespace nacre::engine::cuda::rle {
 
-inline constexpr std::uint32_t segment_size = 132;  // 33 words: no two lanes meet in a bank
+inline constexpr std::uint32_t segment_size = 132;  // 33 words: no bank conflicts
 inline constexpr std::uint32_t segments_size = segment_size * lane_count;
 inline constexpr std::uint32_t code_begin_max = 31;
 static_assert(segments_size >= code_begin_max + part_code_size_max);
 
-// The code begins 16 to 31 bytes after code[0], at the same address modulo 16 as in memory. Below,
-// its bytes are counted from code[0], and plain bytes from the output's word that holds the first
-// one.
+// The memory of one warp. The code is copied to 16 to 31 bytes after code[0], so that its address
+// modulo 16 stays the same. Places in the code are offsets from code[0]. Places of plain bytes are
+// offsets from the aligned word of the output that holds the first plain byte.
 struct alignas(16) DecoderMemory {
   static constexpr std::uint32_t word_count = part_size_max / 32 + 1;
 
   Byte code[segments_size + 16];
   union {
-    Byte leaves[segments_size];               // how far after the segment
-    std::uint16_t groups[segments_size / 2];  // from 1 on; see bytes_of()
+    Byte
+        leaves[segments_size];  // by place: how far past the segment's end the chain of groups ends
+    std::uint16_t groups[segments_size / 2];  // by number, from 1 on; bytes_of() has the format
   };
-  std::uint32_t begins[word_count + 3];  // a bit for each byte at which a group begins
-  std::uint16_t begun[word_count + 3];   // how many groups before these 32 bytes
+  std::uint32_t begins[word_count + 3];  // a bit for each plain byte with which a group begins
+  std::uint16_t begun[word_count + 3];   // by word of begins: how many groups begin before it
 };
 
-// What a header says. 128, which means nothing, is taken for a run here; a part that has one is
-// decoded by one lane.
+// What a header says. The header 128, which means nothing, is treated as a run here. A part that
+// has one is decoded by decode_plainly() instead.
 struct Group {
   bool literal;
   std::uint32_t size;       // plain bytes
@@ -128,8 +132,8 @@ class PartDecoder {
     }
   }
 
-  // Sets begin_ when there is a group in this segment. Returns whether the last group ends where
-  // the code does.
+  // Sets begin_ to the first group that begins in this lane's segment, if there is one. Returns
+  // whether the last group ends where the code ends.
   __device__ bool walk() {
     begin_ = segments_size;
     std::uint32_t at = code_begin_;
@@ -142,7 +146,7 @@ class PartDecoder {
     return at == code_end_;
   }
 
-  // The plain bytes of this lane's groups, above the number of groups.
+  // Counts the groups of this lane (low count_bits bits) and their plain bytes (the bits above).
   __device__ std::uint32_t count_groups() {
     std::uint32_t mine = 0;
     for (std::uint32_t at = begin_; at < segment_end_;) {
@@ -155,7 +159,7 @@ class PartDecoder {
     return mine;
   }
 
-  // before: the value of count_groups() for all lanes before this one.
+  // before: the sum of count_groups() over the lanes before this one.
   __device__ void mark_groups(std::uint32_t before, std::uint32_t skew) {
     std::uint32_t number = before % (1u << count_bits);
     std::uint32_t to = (before >> count_bits) + skew;
@@ -192,7 +196,7 @@ class PartDecoder {
     __syncwarp();
   }
 
-  // words: aligned to 4; writes the plain bytes from … to - 1 of it.
+  // Writes the plain bytes from … to - 1 of words, which is aligned to 4.
   __device__ void write(Byte* words, std::uint32_t from, std::uint32_t to) const {
     for (std::uint32_t at = 4 * this_lane(); at < to; at += 4 * lane_count) {
       const std::uint32_t word = memory_.begins[at / 32];
@@ -213,9 +217,9 @@ class PartDecoder {
     }
   }
 
-  // Four plain bytes, as if all of them belonged to that group. A group is 16 bits. For a run they
-  // are the place of its byte. For literals they are this bit, and the place of the literals minus
-  // the place where they go.
+  // Returns the four plain bytes at `at`, as if all of them belonged to that group. An element of
+  // groups is, for a run, the place of its byte in the code. For literals it is literal_bit, and
+  // their place in the code minus their place in the plain bytes.
   __device__ std::uint32_t bytes_of(std::uint32_t number, std::uint32_t at) const {
     const std::uint32_t group = memory_.groups[number];
     const bool literal = (group & literal_bit) != 0;
@@ -237,11 +241,11 @@ class PartDecoder {
   const std::uint32_t code_end_;
   const std::uint32_t segment_begin_;  // of this lane
   const std::uint32_t segment_end_;
-  std::uint32_t begin_;  // its first group
+  std::uint32_t begin_;  // where the first group in the segment begins
   bool has_empty_header_ = false;
 };
 
-// One lane decodes a part that has headers which mean nothing; encoders do not make them.
+// Decodes a part by one lane: for parts with the header 128, which encoders do not write. Per lane.
 inline __device__ bool decode_plainly(const Byte* code, std::uint32_t code_size, Byte* out,
                                       std::uint32_t size) {
   std::uint32_t at = 0;
@@ -262,7 +266,7 @@ inline __device__ bool decode_plainly(const Byte* code, std::uint32_t code_size,
   return to == size;
 }
 
-// A warp decodes a part.
+// Decodes a part with one warp. The part is valid if the result is true in all lanes.
 inline __device__ bool decode_part(DecoderMemory& memory, const Byte* code, std::uint32_t code_size,
                                    Byte* out, std::uint32_t size) {
   Verdict verdict = Verdict::has_empty_header;
@@ -272,8 +276,9 @@ inline __device__ bool decode_part(DecoderMemory& memory, const Byte* code, std:
   return this_lane() != 0 || decode_plainly(code, code_size, out, size);
 }
 
-// A block of warp_count whole warps decodes a piece; the warps take its parts in turn. memory: one
-// for each warp. Returns whether all parts of this warp are valid.
+// Decodes a piece with a block of warp_count warps, which take its parts in turn. memory: one
+// element for each warp. Returns whether this lane found all parts of its warp valid; the piece is
+// valid if the result is true in all threads.
 inline __device__ bool decode_piece(const CodecTask& task, DecoderMemory* memory,
                                     std::uint32_t warp_count) {
   if (task.out_size > piece_size_max || task.in_size >= task.out_size) return false;

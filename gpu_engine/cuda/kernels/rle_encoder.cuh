@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PackBits (docs/FORMAT.md) of one part of a piece by one warp, the bytes that
-// gpu_engine/codec/rle.cpp makes.
+// Encodes PackBits (docs/FORMAT.md): one warp encodes one part of a piece. The bytes equal those of
+// gpu_engine/codec/rle.cpp.
 //
 // The plain loop walks from run to run:
 //
@@ -10,20 +10,22 @@
 //     else: put the literals up to the next such run, at most 128 of them, after their number - 1;
 //   }
 //
-// Here everything is a mask with a bit for each byte, of which a lane has 128, its window. Masks of
-// equal neighbours, shifted and combined, say where groups begin:
+// Here everything is a mask with a bit for each byte. A lane has the bits of 128 bytes, its window.
+// Masks of equal neighbours, shifted and combined, say where groups begin:
 //
-//   - where a run of four or more equal bytes begins, and every 128 bytes of it; but where only its
-//     last byte is left, that byte is a literal,
-//   - where literals begin, and every 128 bytes of them,
+//   - at the first byte of a run of four or more equal bytes, and at every 128th byte of it after
+//     that; but if only one byte of the run is left there, it is a literal,
+//   - at the first of some literals, and at every 128th byte of them after that.
 //
-// and two or three literals that are all equal, between runs, are a run too. A group is at most 128
-// bytes long. So of the groups that began before a window at most one begins anew in it, at the
-// same place modulo 128 as it began: where the last one began is all that a lane must know of the
-// lanes before it. The code's size is then a count of bits, and so is where each byte goes.
+// Two or three equal literals between two runs are also coded as a run. A run or some literals that
+// began before a window and go on in it start a new group at most once in the window: at the same
+// place modulo 128 at which they began. So all that a lane must know of the lanes before it is
+// where the last run or literals began. The size of the code and the place of each byte are then
+// counts of bits.
 //
-// Counted: 0.72 instructions of a warp a byte, so 1,400 GB/s where an H200 issues all it can.
-// Measured on one, 2026-11-22, 64 KiB pieces of Silesia: 575 and 910 GB/s with 512 and 10,000.
+// By count a byte takes 0.72 instructions of a warp, which gives 1,400 GB/s if an H200 issues all
+// that it can. Measured on an H200, 2026-11-22, 64 KiB pieces of Silesia: 575 and 910 GB/s with 512
+// and 10,000 pieces.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +40,8 @@ inline constexpr std::uint32_t window_size = 128;  // bytes of a lane
 static_assert(window_size * lane_count == part_size_max && window_size == group_size_max);
 inline constexpr std::uint32_t word_count = part_size_max / 32;
 
-// A window's bits, first byte lowest.
+// The bits of a window; the first byte has the lowest bit. All functions of windows: per lane,
+// unless they shuffle.
 struct Window {
   std::uint64_t low;
   std::uint64_t high;
@@ -57,12 +60,12 @@ struct Window {
   __device__ std::uint32_t count() const {
     return static_cast<std::uint32_t>(__popcll(low) + __popcll(high));
   }
-  // 128 where no bit is set.
+  // The index of the first set bit; 128 if none is set.
   __device__ std::uint32_t first() const {
     if (low != 0) return static_cast<std::uint32_t>(__ffsll(low)) - 1;
     return high != 0 ? static_cast<std::uint32_t>(__ffsll(high)) + 63 : window_size;
   }
-  // At least one bit must be set.
+  // The index of the last set bit. At least one must be set.
   __device__ std::uint32_t last() const {
     return static_cast<std::uint32_t>(high != 0 ? 127 - __clzll(high) : 63 - __clzll(low));
   }
@@ -82,7 +85,7 @@ inline __device__ Window bit_at(std::uint32_t i) {
   return {i < 64 ? bit : 0, i < 64 ? 0 : bit};
 }
 
-// The bits before place i.
+// A mask of the bits before place i, which is at most 128.
 inline __device__ Window bits_below(std::uint32_t i) {
   const std::uint64_t below = (std::uint64_t{1} << (i % 64)) - 1;
   return {i < 64 ? below : ~std::uint64_t{0}, i < 64            ? 0
@@ -90,12 +93,13 @@ inline __device__ Window bits_below(std::uint32_t i) {
                                                                 : ~std::uint64_t{0}};
 }
 
-// Bit i takes the value of bit i + distance; next: the low bits of the next lane's window.
+// Each bit i becomes bit i + distance of the bits. next: the low half of the next lane's window.
 inline __device__ Window later(Window bits, std::uint64_t next, std::uint32_t distance) {
   return {bits.low >> distance | bits.high << (64 - distance),
           bits.high >> distance | next << (64 - distance)};
 }
-// Bit i takes the value of bit i - distance; previous: the high bits of the previous lane's window.
+// Each bit i becomes bit i - distance of the bits. previous: the high half of the previous lane's
+// window.
 inline __device__ Window earlier(Window bits, std::uint64_t previous, std::uint32_t distance) {
   return {bits.low << distance | previous >> (64 - distance),
           bits.high << distance | bits.low >> (64 - distance)};
@@ -109,7 +113,8 @@ inline __device__ std::uint64_t high_of_previous(Window bits) {
   return this_lane() == 0 ? 0 : previous;
 }
 
-// Where, modulo 128, the last beginning before this lane's window is. Only for lanes that have one.
+// The place modulo 128 of the last set bit before this lane's window. For lanes without such a bit
+// the result has no meaning. All lanes call it together.
 inline __device__ std::uint32_t last_beginning(Window begins) {
   const std::uint32_t having = __ballot_sync(all_lanes, !begins.empty());
   const std::uint32_t mine = begins.empty() ? 0 : begins.last();
@@ -117,25 +122,25 @@ inline __device__ std::uint32_t last_beginning(Window begins) {
   return __shfl_sync(all_lanes, mine, before == 0 ? 0 : 31 - __clz(before));
 }
 
-// Bit i of four: byte i of a equals byte i of b.
+// Bit i of the result, for i from 0 to 3: byte i of a equals byte i of b.
 inline __device__ std::uint32_t equal_bytes(std::uint32_t a, std::uint32_t b) {
   const std::uint32_t x = a ^ b;
   const std::uint32_t zeros = ~(((x & 0x7f7f7f7f) + 0x7f7f7f7f) | x) & 0x80808080;
   return zeros * 0x00204081 >> 28;  // bits 7, 15, 23, 31 to 28 … 31
 }
 
-// A warp's memory: the plain bytes, which the code later replaces, and the code's layout for each
-// 32 bytes. The code of the first p bytes takes at most p + p / 128 + 1, and begins up to 15 bytes
-// after bytes[0], so that it has its final address modulo 16. So it never reaches plain bytes that
-// have not been read.
+// The memory of one warp: the plain bytes, which the code later overwrites, and the layout of the
+// code. The code begins up to 15 bytes after bytes[0], at its final address modulo 16. The code of
+// the first p plain bytes has at most p + p / 128 + 1 bytes. So writing it never overwrites a plain
+// byte that has not been read.
 struct alignas(16) EncoderMemory {
   static constexpr std::uint32_t plain_at = 64;
   static_assert(plain_at >= 15 + part_code_size_max - part_size_max + 1);
 
   Byte bytes[plain_at + part_size_max + 16];
-  std::uint32_t literal[word_count];  // first, bit i: byte i equals byte i + 1
-  std::uint32_t head[word_count];     // a bit for each byte at which a group begins
-  std::uint16_t place[word_count];    // in the code
+  std::uint32_t literal[word_count];  // bit i: byte i is a literal (at first: equals byte i + 1)
+  std::uint32_t head[word_count];     // bit i: a group begins with byte i
+  std::uint16_t place[word_count];    // for each 32 plain bytes: where their code begins
 };
 
 class PartEncoder {
@@ -255,8 +260,8 @@ class PartEncoder {
                                       2 * __popc(heads & ~literal));
   }
 
-  // Writes all bytes of the code except the headers. Each lane writes those of four plain bytes at
-  // a time.
+  // Writes all bytes of the code except the headers. Each lane writes what comes from four plain
+  // bytes at a time.
   __device__ void write_bytes(Byte* code) {
     const std::uint32_t lane = this_lane();
     const auto* const words = reinterpret_cast<const std::uint32_t*>(plain());
@@ -288,8 +293,8 @@ class PartEncoder {
     }
   }
 
-  // Writes the headers of the groups that begin in this lane's window. Each group ends where the
-  // next begins.
+  // Writes the headers of the groups that begin in this lane's window. A group ends where the next
+  // one begins.
   __device__ void write_lengths(Byte* code) {
     const std::uint32_t from = this_lane() * window_size;
     const std::uint32_t mine = heads_.first();
@@ -314,13 +319,14 @@ class PartEncoder {
   EncoderMemory& memory_;
   std::uint32_t size_;
   std::uint32_t code_size_;
-  Window literal_;  // of this lane's window
+  Window literal_;  // of this lane's window, as in EncoderMemory
   Window heads_;
-  std::uint32_t place_;  // of its code
+  std::uint32_t place_;  // where the code of this lane's window begins
 };
 
-// A block of whole warps codes a piece, a warp for each part. memory: one for each warp. sizes:
-// part_count_max of them. Returns the code's size, or 0 when it does not fit.
+// Encodes a piece with a block that has one warp for each part. memory: one element for each warp.
+// sizes: part_count_max elements in shared memory. Returns the size of the code in thread 0, or 0
+// when it does not fit.
 inline __device__ std::uint32_t encode_piece(const CodecTask& task, EncoderMemory* memory,
                                              std::uint32_t* sizes) {
   const std::uint32_t warp = this_warp();
@@ -345,7 +351,7 @@ inline __device__ std::uint32_t encode_piece(const CodecTask& task, EncoderMemor
   return total;
 }
 
-// The same with fewer warps than parts: each warp takes one part a turn.
+// The same with fewer warps than parts: in each turn a warp encodes one part.
 inline __device__ std::uint32_t encode_piece_in_turns(const CodecTask& task, EncoderMemory* memory,
                                                       std::uint32_t warp_count,
                                                       std::uint32_t* sizes) {

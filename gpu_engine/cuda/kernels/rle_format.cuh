@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both directions of the rle kernels know of the format.
+// The format of the codec rle, for the encoder and the decoder.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@ inline constexpr std::uint32_t piece_size_max = 65536;
 inline constexpr std::uint32_t part_size_max = 4096;  // plain bytes
 inline constexpr std::uint32_t part_count_max = piece_size_max / part_size_max;
 inline constexpr std::uint32_t group_size_max = 128;  // plain bytes under one header
-inline constexpr std::uint32_t empty_header = 128;    // means nothing
-// The most code that an encoder makes of a part: no group of less than 128 literals costs more than
-// the runs around it save.
+inline constexpr std::uint32_t empty_header = 128;    // means nothing: it stands for no bytes
+// The most bytes of code that an encoder makes of a part: the header of a group of fewer than 128
+// literals costs no more than the runs next to it save.
 inline constexpr std::uint32_t part_code_size_max = part_size_max + part_size_max / group_size_max;
 
 inline __device__ std::uint32_t count_parts(std::uint32_t piece_size) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// RSA on numbers of fixed sizes. N is the limbs (32 bits) of a prime: 16, 32, 48 or 64, so that of
-// a modulus 2 N; smaller numbers have leading zeros. Limbs are little-endian, bytes at the tasks'
-// ends big-endian (RFC 8017, 4).
+// RSA on numbers of fixed sizes. N is how many limbs of 32 bits a prime has: 16, 32, 48 or 64. A
+// modulus has 2 N. Smaller numbers have leading zeros. The lowest limb comes first; the numbers in
+// tasks are bytes, the highest first (RFC 8017, 4).
 //
-// All launchers work in workspaces of device memory that hold secrets afterwards: the caller wipes
-// them. What a private operation does depends on sizes alone, not on keys or messages.
+// Workspaces are device memory, aligned to 4 bytes, and hold secrets after a launch: the caller
+// wipes them. The addresses and the time of a private operation depend on sizes alone, not on keys
+// or messages.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,7 +17,7 @@
 
 namespace nacre::engine::cuda {
 
-// R is 2^32 to the number of limbs of the modulus at hand.
+// R here is 2^(32 * 2 N), in RsaHalfWords 2^(32 * N).
 template <int N>
 struct RsaPublicWords {
   std::uint32_t modulus[2 * N];    // odd
@@ -39,7 +40,7 @@ struct RsaPrivateWords {
   std::uint32_t q_inverse[N];  // 1 / q mod p
 };
 
-// in and out have size bytes, as the modulus has.
+// size: of in, out and the modulus, in bytes.
 struct RsaTask {
   const Byte* in;
   Byte* out;
@@ -47,20 +48,22 @@ struct RsaTask {
   std::uint32_t key;  // index into the keys
 };
 
+// In bytes, for count tasks.
 template <int N>
 std::size_t rsa_public_workspace_size(std::uint32_t count);
 template <int N>
 std::size_t rsa_private_workspace_size(std::uint32_t count);
 
-// in^e mod n. verdicts[i]: 1, or 0 when in is not below n; out is then zeros.
+// out <- in^e mod n. verdicts[i] becomes 1, or 0 if task i's `in` is not below n; its `out` is then
+// zeros.
 template <int N>
 cudaError_t rsa_public(const RsaPublicWords<N>* keys, const RsaTask* tasks, std::uint32_t count,
                        std::uint32_t* verdicts, void* workspace, cudaStream_t stream);
 
-// in^d mod n by the Chinese remainder theorem, with both halves in parallel; then out^e mod n is
-// compared with in. verdicts[i]: 1, or 0 when in is not below n or the comparison failed; out is
-// then zeros, since a wrong result would give the key away (Boneh, DeMillo, Lipton, EUROCRYPT
-// 1997). exponent_bits: no exponent of a half has more.
+// out <- in^d mod n by the Chinese remainder theorem (CRT), with both halves in parallel. Then
+// out^e mod n is compared with in. verdicts[i] becomes 1, or 0 if task i's `in` is not below n or
+// the comparison fails; its `out` is then zeros, since a wrong result would give the key away
+// (Boneh, DeMillo, Lipton, EUROCRYPT 1997). exponent_bits: no exponent of a half is longer.
 template <int N>
 cudaError_t rsa_private(const RsaPublicWords<N>* public_keys, const RsaPrivateWords<N>* keys,
                         std::uint32_t exponent_bits, const RsaTask* tasks, std::uint32_t count,
@@ -69,9 +72,9 @@ cudaError_t rsa_private(const RsaPublicWords<N>* public_keys, const RsaPrivateWo
 template <int N>
 std::size_t rsa_check_workspace_size(std::uint32_t count);
 
-// Checks results of private operations; only rsa_private() calls it. results: 2 N limbs each,
-// message i's limb j at [j * count + i]. A right result goes to the task's out, and zeros for a
-// wrong one; verdicts as in rsa_private().
+// Checks results of private operations; only rsa_private() calls it. results: 2 N limbs for each
+// message; limb j of message i is at [j * count + i]. A right result goes to the task's `out`; for
+// a wrong one `out` becomes zeros. verdicts: as in rsa_private().
 template <int N>
 cudaError_t rsa_check(const RsaPublicWords<N>* keys, const RsaTask* tasks, std::uint32_t count,
                       std::uint32_t* results, std::uint32_t* verdicts, void* workspace,

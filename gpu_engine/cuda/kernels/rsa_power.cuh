@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Powers modulo a number: with secret exponents by one thread (raise), with public ones of numbers
-// of 2 N limbs by two lanes (raise_public).
+// Powers modulo a number: with secret exponents by one thread (raise), with public exponents and
+// numbers of 2 N limbs by two lanes (raise_public).
 //
-// The plain loop squares once for each bit of the exponent, and multiplies where the bit is set:
-// for 1,024 bits some 1,536 multiplications, whose order tells the exponent. With a secret exponent
-// four bits are taken at a time, a window, and one product with an entry of a table of powers is
-// made for each, of which all entries are read each time. That is 1,024 squarings, 256 products and
-// 14 for the table, 1,294 multiplications of 2,080 products each, whatever the bits are. Windows of
-// 5 take 1,259, but twice the bytes of table.
+// The plain loop squares once for each bit of the exponent, and multiplies if the bit is set. For
+// 1,024 bits these are some 1,536 multiplications, whose order reveals the exponent. raise()
+// instead takes four bits of the exponent at a time, a window. For each window it multiplies once,
+// by an entry of a table of powers, and reads all entries of the table to select that one. That is
+// 1,024 squarings, 256 products and 14 for the table: 1,294 multiplications of 2,080 products each,
+// whatever the bits are. Windows of 5 bits would take 1,259, but a table twice as large.
 //
-// Each function is one loop around one multiplication, which is long and unrolled: what a step
-// multiplies is put in place before, and what it gives is put away after.
+// Each function is one loop around one multiplication, since the unrolled multiplication is long.
+// Each step prepares the operands before it, and stores the result after it.
 //
-// The multiplication by two lanes: the low lane has the N low limbs, and each lane runs the rows of
-// montgomery.cuh on its half. Once a row they exchange words: the multiple of the modulus, which
-// the low lane finds, and the word that a shift takes out of the high half into the low one. What
-// the low lane's sum has above its N words stays there (at most 3) until the rows are done.
+// The multiplication by two lanes: the low lane has the N low limbs, the high lane the N high
+// limbs, and each runs the rows of montgomery.cuh on its half. In each row they exchange two words:
+// the factor for the modulus, which the low lane computes, and the word that the shift moves from
+// the high half into the low half. Carries above the N words of the low lane's sum (at most 3) stay
+// in the low lane until all rows are done.
 //
-// Lanes: is_low(), from_low(word) and from_high(word), which give both lanes the word of one. On a
-// device that is a shuffle; in tests a lane is a thread.
+// Lanes: is_low(); from_low(word) and from_high(word), which return in both lanes the word of the
+// low or the high lane; meet(), after which each lane sees what the other stored. On a device these
+// are shuffles and a barrier; in tests a lane is a thread.
 #pragma once
 
 #include "gpu_engine/cuda/kernels/montgomery.cuh"
 
 namespace nacre::engine::cuda {
 
-// Bits [at, at + W) of the exponent, of N limbs.
+// Bits [at, at + W) of an exponent of N limbs.
 template <int N, int W>
 NACRE_BOTH_SIDES std::uint32_t exponent_digit(const std::uint32_t* exponent, std::uint32_t at) {
   const std::uint32_t limb = at / 32;
@@ -34,7 +36,8 @@ NACRE_BOTH_SIDES std::uint32_t exponent_digit(const std::uint32_t* exponent, std
   return static_cast<std::uint32_t>(both >> (at % 32)) & ((1u << W) - 1);
 }
 
-// to <- entry of the table, which has 2^W entries of N limbs.
+// to <- the entry with this index of a table of 2^W entries of N limbs. Reads all entries, so that
+// addresses do not depend on the index.
 template <int N, int W>
 NACRE_BOTH_SIDES void select_power(const LimbColumn& to, const LimbColumn& table,
                                    std::uint32_t entry) {
@@ -51,8 +54,8 @@ NACRE_BOTH_SIDES void select_power(const LimbColumn& to, const LimbColumn& table
 }
 
 // a <- number^exponent mod m, below m. number: 2 N limbs, below R^2; r_squared: R^2 mod m;
-// exponent: N limbs, of which exponent_bits are used. column: N limbs of memory; table: 2^W * N
-// limbs.
+// exponent: N limbs, of which the low exponent_bits are used. Scratch memory: column (N limbs) and
+// table (2^W * N limbs).
 template <int N, int W, typename Number>
 NACRE_BOTH_SIDES void raise(Limbs<N>& a, const LimbColumn& number, const std::uint32_t* r_squared,
                             const std::uint32_t* exponent, std::uint32_t exponent_bits,
@@ -117,8 +120,9 @@ NACRE_BOTH_SIDES void raise(Limbs<N>& a, const LimbColumn& number, const std::ui
   }
 }
 
-// From the residues mod p and mod q to the number, of 2 N limbs (Garner). The residues are below p
-// and q, and p and q below R. column: N limbs of memory.
+// out <- the number of 2 N limbs that has these residues mod p and mod q (Garner's formula). The
+// residues are below p and q, and p and q below R. p_inverse: -1 / p mod 2^32; p_r_squared: R^2 mod
+// p; q_inverse: 1 / q mod p. column: scratch memory of N limbs.
 template <int N, typename Number>
 NACRE_BOTH_SIDES void recombine(const LimbColumn& out, const LimbColumn& p_residue,
                                 const LimbColumn& q_residue, const Number& p,
@@ -146,7 +150,8 @@ NACRE_BOTH_SIDES void recombine(const LimbColumn& out, const LimbColumn& p_resid
   multiply_add(out, a, column, q_residue);
 }
 
-// a - m. Returns all ones in both lanes when the whole a is below the whole m.
+// a <- a - m, where each lane has half of a and of m. Returns all ones in both lanes if the whole a
+// was below the whole m, else 0.
 template <int N, typename Number, typename Lanes>
 NACRE_BOTH_SIDES std::uint32_t subtract_pair(Limbs<N>& a, const Number& m, const Lanes& lanes) {
   a.at[0] = sub_cc(a.at[0], m[0]);
@@ -163,7 +168,8 @@ NACRE_BOTH_SIDES std::uint32_t subtract_pair(Limbs<N>& a, const Number& m, const
   return lanes.from_high(own | below);
 }
 
-// Like multiply(), on halves; b is the whole number, which both lanes read.
+// Like multiply(), where each lane has half of a and of m; b is the whole number, which both lanes
+// read.
 template <int N, typename Number, typename Lanes>
 NACRE_BOTH_SIDES void multiply_pair(Limbs<N>& a, const LimbColumn& b, const Number& m,
                                     std::uint32_t m_inverse, const Lanes& lanes) {
@@ -195,9 +201,9 @@ NACRE_BOTH_SIDES void multiply_pair(Limbs<N>& a, const LimbColumn& b, const Numb
     a.at[j] = choose(keep, sum.even.at[j], less.at[j]);
 }
 
-// A lane's part of number^exponent mod m. exponent is odd and at least 3. column and base_column: 2
-// N limbs of memory each, which both lanes use. Both lanes read everything that either of them
-// writes there.
+// a <- this lane's half of number^exponent mod m. number: 2 N limbs. exponent: odd, at least 3. m:
+// this lane's half. column and base_column: scratch memory of 2 N limbs each, which both lanes
+// share.
 template <int N, typename Number, typename Lanes>
 NACRE_BOTH_SIDES void raise_public(Limbs<N>& a, const LimbColumn& number,
                                    const std::uint32_t* r_squared, std::uint64_t exponent,
@@ -216,7 +222,7 @@ NACRE_BOTH_SIDES void raise_public(Limbs<N>& a, const LimbColumn& number,
   for (bool first = true;; first = false) {
     if (squares) copy_limbs(own_column, a);
     lanes.meet();
-    // The last factor is without R, and so removes it from the product.
+    // The last factor is the number without R, so this product removes R.
     multiply_pair(a,
                   squares             ? column
                   : first || bit == 0 ? number
@@ -230,7 +236,7 @@ NACRE_BOTH_SIDES void raise_public(Limbs<N>& a, const LimbColumn& number,
   }
 }
 
-// Whether mine is true in both lanes. Both lanes get the same answer.
+// Whether `mine` is true in both lanes. Both lanes get the same answer.
 template <typename Lanes>
 NACRE_BOTH_SIDES bool both(bool mine, const Lanes& lanes) {
   const std::uint32_t word = mine ? 1 : 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private operations. One thread computes one half of the Chinese remainder of a message. Then one
-// thread for each message puts its two halves together, and two lanes check the result
+// Private operations. One thread computes one CRT half: a message's power modulo p or modulo q.
+// Then one thread for each message combines its two halves, and two lanes check the result
 // (rsa_public.cu).
 #include "gpu_engine/cuda/kernels/rsa.h"
 #include "gpu_engine/cuda/kernels/rsa_power.cuh"
@@ -9,17 +9,17 @@ namespace nacre::engine::cuda {
 namespace {
 
 constexpr int threads_per_block = 64;
-// As many as registers allow, at 255 a thread.
+// As many blocks as registers allow: a thread has 255.
 constexpr int blocks_per_multiprocessor = 4;
 constexpr int window_bits = 4;
 constexpr int table_entries = 1 << window_bits;
 
-// Columns of a workspace; those of all threads are neighbours.
+// The arrays of a workspace. The same limbs of neighbouring threads are adjacent (LimbColumn).
 template <int N>
 struct Workspace {
-  std::uint32_t* table;      // table_entries * N limbs, a column a half
-  std::uint32_t* residues;   // N limbs, a column a half
-  std::uint32_t* decrypted;  // 2 N limbs, a column a message
+  std::uint32_t* table;      // table_entries * N limbs for each half
+  std::uint32_t* residues;   // N limbs for each half
+  std::uint32_t* decrypted;  // 2 N limbs for each message; before, the number in the task's `in`
   Byte* check;
 
   static std::size_t size(std::uint32_t count) {
@@ -34,7 +34,7 @@ struct Workspace {
   }
 };
 
-// What a thread has in shared memory.
+// The shared memory of a block: a column for each thread.
 template <int N>
 struct Shared {
   std::uint32_t column[N][threads_per_block];
@@ -43,7 +43,8 @@ struct Shared {
   __device__ LimbColumn own_column() { return {&column[0][threadIdx.x], threads_per_block}; }
 };
 
-// Calls function with the modulus in registers, or with its column in shared memory.
+// Calls function with the modulus in registers if it fits there, else with a column in shared
+// memory.
 template <int N, typename Function>
 __device__ __forceinline__ void with_modulus(Shared<N>& shared, const std::uint32_t* modulus,
                                              const Function& function) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Public operations, and the check of private ones, with two lanes for each message.
 //
-// With the exponent 65537 an operation is 18 multiplications of numbers twice as long as a half: 3
-// % of the private operation's products.
+// With the exponent 65537 an operation is 18 multiplications of numbers twice as long as a CRT
+// half. That is 3 % of the private operation's products.
 #include "gpu_engine/cuda/kernels/rsa.h"
 #include "gpu_engine/cuda/kernels/rsa_power.cuh"
 
@@ -13,10 +13,10 @@ constexpr int threads_per_block = 64;
 constexpr int messages_per_block = threads_per_block / 2;
 constexpr int blocks_per_multiprocessor = 4;
 
-// Two neighbours in a warp. Both lanes of a pair do the same, so a warp may have any number of
-// pairs.
+// Lanes (rsa_power.cuh) that are two neighbouring threads of a warp. They synchronise only with
+// each other, so a warp may have any number of active pairs.
 struct ShuffleLanes {
-  std::uint32_t mask;  // of the two
+  std::uint32_t mask;  // of the two lanes in their warp
   __device__ bool is_low() const { return threadIdx.x % 2 == 0; }
   __device__ std::uint32_t from_low(std::uint32_t word) const {
     return __shfl_sync(mask, word, 0, 2);
@@ -33,7 +33,8 @@ struct Shared {
   std::uint32_t modulus[modulus_in_registers<N> ? 1 : N][threads_per_block];
 };
 
-// Half of the number in a task's in, and whether the whole number is below the modulus.
+// Loads this lane's half of the number in a task's `in`. Returns whether the whole number is below
+// the modulus.
 template <int N>
 __device__ bool load_half(Limbs<N>& half, const RsaTask& task, const std::uint32_t* modulus,
                           const ShuffleLanes& lanes) {
@@ -47,8 +48,8 @@ __device__ bool load_half(Limbs<N>& half, const RsaTask& task, const std::uint32
 
 enum class Use { apply, check };
 
-// apply: numbers are read from the tasks. check: numbers are results, which are given out when they
-// are right.
+// apply: raises the tasks' numbers, which are loaded into `numbers`. check: `numbers` are results
+// of private operations; those that are right go to the tasks' `out`.
 template <int N, Use use>
 __global__ __launch_bounds__(threads_per_block, blocks_per_multiprocessor) void raise_messages(
     const RsaPublicWords<N>* keys, const RsaTask* tasks, std::uint32_t count,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples streams, a block a stream.
+// Samples streams, with one thread block per stream.
 #include "gpu_engine/cuda/kernels/stream_tasks.h"
 
 #include "gpu_engine/cuda/kernels/sample.cuh"

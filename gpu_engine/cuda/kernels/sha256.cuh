@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256 (FIPS 180-4), one message a thread: 64 rounds of some 20 operations for 64 bytes. And
-// keys of HMAC-SHA256 (RFC 2104) as the states that SHA-256 has after the padded key.
+// SHA-256 (FIPS 180-4) by one thread per message: 64 rounds of some 20 operations for 64 bytes.
+// Also makes the states that SHA-256 has after the padded key of HMAC-SHA256 (RFC 2104).
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ __device__ inline std::uint32_t rotate_right(std::uint32_t word, int bits) {
   return __funnelshift_r(word, word, bits);
 }
 
-// block: sixteen big-endian words, which are changed.
+// Adds a block of sixteen big-endian words to the state. The words are overwritten.
 __device__ inline void sha256_compress(Sha256State& state, std::uint32_t (&block)[16]) {
   std::uint32_t s[8];
 #pragma unroll

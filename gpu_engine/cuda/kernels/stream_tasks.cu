@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves codec streams. Each byte is read and written once, at the speed of device memory: some 2 %
-// of what the encoders take.
+// Moves codec streams. Each byte is read and written once, at the speed of device memory, in some
+// 2 % of the encoders' time.
 //
-// scatter_to_host has few blocks: four saturate PCIe, and more take turns from the copy engine that
-// brings in the next batch (46.9 against 32 GB/s). gather_from_host needs more in flight: a load
-// over PCIe takes some 1.5 us, so 55 GB/s need 83 KB at any time, and a block of 512 threads with
-// four loads of 16 bytes each has 32 KB. With tasks of 32 KiB 4 blocks give 50.6 GB/s, 8 and more
-// 51.4; with one load a thread they give 22 and 41 (H200, 2026-11-21).
+// scatter_to_host has four blocks. They saturate PCIe, and more blocks slow the copy engine that
+// brings in the next batch (from 46.9 to 32 GB/s). gather_from_host needs more bytes in flight: a
+// load over PCIe takes some 1.5 us, so 55 GB/s need 83 KB in flight at any time. A block of 512
+// threads with four loads of 16 bytes each has 32 KB. With tasks of 32 KiB, 4 blocks give 50.6
+// GB/s, and 8 or more 51.4; with one load for each thread it would be 22 and 41 (H200, 2026-11-21).
 #include <algorithm>
 
 #include "gpu_engine/cuda/kernels/copy_bytes.cuh"
@@ -84,7 +84,7 @@ __global__ void write_streams_kernel(const StreamTask* tasks, const StreamSize* 
              code != 0 ? code : piece.in_size, threadIdx.x, blockDim.x);
 }
 
-// The place of the codec among the arrays, less than 0 when it has none.
+// The index of the codec's array, less than 0 if it has none.
 __device__ int place_of(const CodecPlaces& places, std::uint32_t codec) {
   return codec <= CodecPlaces::number_max ? places.place[codec] : -1;
 }

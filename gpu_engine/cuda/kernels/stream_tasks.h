@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codec streams on the device: sizes and bytes of what the piece encoders made, and the way back
-// (docs/FORMAT.md, "Sub-blocks"). Everything here moves bytes; only sample_streams() looks at them.
+// Codec streams on the device (docs/FORMAT.md, "Sub-blocks"): puts the codes of pieces together to
+// a stream, and cuts a stream into pieces. Also the sample, and copies over PCIe.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,7 +11,7 @@
 
 namespace nacre::engine::cuda {
 
-// The message of a piece, and the piece's place in it.
+// To which message a piece belongs, and its index among the pieces of that message.
 struct PieceOwner {
   std::uint32_t message;
   std::uint32_t place;
@@ -21,9 +21,9 @@ struct PieceOwner {
 struct StreamTask {
   Byte* out;
   std::uint32_t plain_size;
-  std::uint32_t first_piece;  // the others follow
+  std::uint32_t first_piece;  // index of the first piece; the stream's other pieces follow it
   std::uint32_t piece_count;
-  std::uint32_t size_max;  // a longer stream is the plain bytes instead
+  std::uint32_t size_max;  // a stream that would be longer is replaced by the plain bytes
   std::uint32_t coded;     // 0: the stream is the plain bytes in any case
 };
 
@@ -43,7 +43,7 @@ cudaError_t write_streams(const StreamTask* tasks, const StreamSize* sizes,
                           std::uint32_t piece_count, const std::uint32_t* code_sizes,
                           cudaStream_t stream);
 
-// For the number of a codec on disk: which array of pieces to decode is the codec's.
+// By a codec's number on disk: the index of its array among the DecodeArrays.
 struct CodecPlaces {
   static constexpr std::uint32_t number_max = 7;
   std::int8_t place[number_max + 1] = {-1, -1, -1, -1, -1, -1, -1, -1};  // -1: not decoded here
@@ -55,14 +55,14 @@ struct CutTask {
   Byte* plain;
   std::uint32_t stream_size;
   std::uint32_t plain_size;
-  std::uint32_t first_piece;
-  std::uint32_t piece_max;  // pieces that have a place in the arrays
-  std::uint32_t codec;      // number on disk; 0: the stream is the plain bytes
-  std::uint32_t valid;      // 0: of a message that has failed already; nothing is read
+  std::uint32_t first_piece;  // index of the stream's first piece in the arrays
+  std::uint32_t piece_max;    // how many pieces the arrays have for this stream
+  std::uint32_t codec;        // number on disk; 0: the stream is the plain bytes
+  std::uint32_t valid;        // 0: the message has failed already, and its stream is not read
 };
 
-// Pieces to decode: an array of piece_count tasks for each codec, one array after the other. A
-// piece is in its codec's array, and a task of size 0 in the others.
+// Pieces to decode: an array of piece_count tasks for each codec, one array after the other. In the
+// array of its codec a piece has its task, in the other arrays a task of size 0.
 struct DecodeArrays {
   CodecTask* tasks;
   std::uint32_t* results;  // in the same layout
@@ -72,20 +72,20 @@ struct DecodeArrays {
 };
 
 // For each piece of each stream, fills arrays.tasks (pieces to decode) and copies (pieces to copy:
-// in_size = out_size), with sizes of 0 where there is nothing to do. valid[i] = 0 when words and
-// sizes contradict each other, or the codec has no array.
+// in_size = out_size). A task has size 0 if there is nothing to do. valid[i] becomes 0 if the words
+// of the stream contradict its sizes, if its codec has no array, or if tasks[i].valid is 0.
 cudaError_t cut_streams(const CutTask* tasks, std::uint32_t count, const DecodeArrays& arrays,
                         CodecTask* copies, std::uint32_t* valid, cudaStream_t stream);
 
 cudaError_t copy_pieces(const CodecTask* copies, std::uint32_t piece_count, cudaStream_t stream);
 
-// valid[i]: whether it was valid and all its pieces were decoded; sizes[i]: its plain size if so,
-// else 0.
+// After the decoders: valid[i] stays 1 only if all pieces of stream i were decoded. sizes[i]
+// becomes the plain size of a valid stream, else 0.
 cudaError_t judge_streams(const CutTask* tasks, std::uint32_t count, const DecodeArrays& arrays,
                           std::uint32_t* valid, std::uint32_t* sizes, cudaStream_t stream);
 
-// Bytes to or from the host, whose page-locked memory the kernel reads or writes. Tasks of at most
-// bus_task_size_bytes share the work well; none has more than 4 GiB.
+// Bytes to copy to or from page-locked memory of the host, which the kernels access over PCIe. Work
+// is shared well if tasks have at most bus_task_size_bytes. Each must be smaller than 4 GiB.
 struct BusTask {
   const Byte* from;
   Byte* to;
@@ -94,14 +94,14 @@ struct BusTask {
 inline constexpr std::uint32_t bus_task_size_bytes = 32u << 10;
 
 cudaError_t scatter_to_host(const BusTask* tasks, std::uint32_t count, cudaStream_t stream);
-// from and to have the same address modulo 16. No byte outside the tasks, which have total_bytes in
-// all, is read.
+// from and to must be equal modulo 16. No byte outside the tasks is read. total_bytes: the sum of
+// the tasks' sizes.
 cudaError_t gather_from_host(const BusTask* tasks, std::uint32_t count, std::uint64_t total_bytes,
                              cudaStream_t stream);
 
-// Sets coded to 0 for each stream whose plain bytes do not look compressible (codec/sample.h). The
-// pieces of a stream follow each other. to_encode: the pieces for the encoder; those of such
-// streams get size 0.
+// Sets `coded` of each stream: 1 if its plain bytes look compressible (codec/sample.h), else 0. The
+// plain bytes of a stream's pieces must be contiguous. to_encode[p] becomes pieces[p], with in_size
+// 0 if its stream is not coded.
 cudaError_t sample_streams(StreamTask* streams, std::uint32_t count, const CodecTask* pieces,
                            CodecTask* to_encode, cudaStream_t stream);
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The input of kernels: arrays of tasks in device memory, written by the host or by an earlier
-// kernel of the same stream (so that sizes which only the device knows never wait for the host).
+// The input of kernels: arrays of tasks in device memory. The host or an earlier kernel of the same
+// stream writes them, so sizes that only the device knows need not go to the host.
 //
 // Pointers are device pointers with no alignment, unless a launcher asks for one. Every launcher
-// takes the array, its length and a stream, returns the launch's error, and synchronises nothing. A
-// task of size 0 is valid. Tasks' outputs do not overlap each other.
+// takes the array, its length and a stream. It returns the error of the launch and does not wait
+// for the kernels; errors of running kernels show when the caller synchronises the stream.
+// Launchers are thread-safe, if calls that may run at the same time share no output and no
+// workspace. A task of size 0 is valid. The outputs of tasks must not overlap each other.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +15,8 @@ namespace nacre::engine::cuda {
 
 using Byte = std::uint8_t;
 
-// Bytes to encrypt or decrypt under a block cipher in one mode, which the launcher names. in == out
-// is allowed. size: whole blocks for ECB and CBC.
+// Bytes to encrypt or decrypt with a block cipher; the mode is an argument of the launcher. in ==
+// out is allowed. size: whole blocks for ECB and CBC.
 struct CryptTask {
   const Byte* in;
   Byte* out;
@@ -35,17 +37,19 @@ struct AeadTask {
   Byte* tag;  // seal: written; open: compared
 };
 
-// Bytes to checksum, continuing from the checksum of the bytes before them (0 when there are none).
+// Bytes to checksum. before: the checksum of the bytes that come before them, 0 if there are none.
 struct ChecksumTask {
   const Byte* data;
   std::uint64_t size;
   std::uint32_t before;
 };
 
-// A piece of at most 64 KiB to code or decode (docs/FORMAT.md, "Sub-blocks": the bytes after a
-// sub-block's word). Encode: results[i] is the code's size, or 0 when it would not be smaller than
-// the piece or does not fit in out_size. Decode: results[i] is 1 when in is exactly the code of
-// out_size bytes, else 0; whatever in holds, nothing outside the two ranges is read or written.
+// A piece of at most 64 KiB to encode or decode. Its code is what docs/FORMAT.md, "Sub-blocks", has
+// after a sub-block's word. Encode: results[i] becomes the size of the code, or 0 if it would not
+// be smaller than the piece or does not fit in out_size. Decode: results[i] becomes 1 if `in` is
+// exactly the code of out_size bytes, else 0. Whatever `in` holds, nothing outside `out` is
+// written, and nothing outside the two is read except bytes that share an aligned word with them
+// (codecs.h).
 struct CodecTask {
   const Byte* in;
   Byte* out;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tile plans of many messages: a scan over their units, then a thread for each tile looks for its
-// message.
+// Tile plans of many messages: a scan over their units; then one thread for each tile finds the
+// message of the tile's first unit.
 #include <cub/device/device_scan.cuh>
 
 #include "gpu_engine/cuda/kernels/tile_plan.cuh"
@@ -28,7 +28,7 @@ TilePlanWorkspace take_tile_plan(WorkspaceCursor& cursor, std::uint32_t count,
   workspace.plan.tile_messages = cursor.take<std::uint32_t>(workspace.tiles_max);
   workspace.plan.message_count = count;
   workspace.plan.units_per_tile = units_per_tile;
-  // Fails only where there is no device, and then nothing will be launched either.
+  // The call fails only if there is no device, and then nothing will be launched.
   if (cub::DeviceScan::ExclusiveSum(nullptr, workspace.scan_size,
                                     static_cast<std::uint32_t*>(nullptr),
                                     static_cast<std::uint32_t*>(nullptr),

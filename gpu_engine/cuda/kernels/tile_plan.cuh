@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes a tile plan on the device, and finds the message of each unit of a tile.
 //
-// make_tile_plan(): units_of(i) is message i's number of units, at least one: a device function
-// object. Few messages take one launch of one block, which adds up, and then finds each tile's
-// message by bisection. More messages are counted, added up by CUB, and their tiles found, in
-// launches of their own. A bisection for each tile of 8 KiB costs nothing compared to the tile's
-// work; a bisection for each thread would.
+// make_tile_plan(): units_of is a device function object; units_of(i) is the count of message i's
+// units, at least one. For few messages there is one launch of one block, which adds the counts up
+// and then finds each tile's message by bisection. For more messages, counting, adding up (by CUB)
+// and finding are separate launches. A bisection for each tile of 8 KiB costs little compared to
+// the work on the tile; a bisection for each thread would cost much.
 //
-// message_of_unit(): lane u learns the message of unit u. Every message has a unit at least, so the
-// 32 messages after the tile's first one hold all boundaries that can lie in the tile. Each lane
-// looks at one boundary and sets its bit; how many bits are set up to a unit is how many messages
-// further on the unit belongs.
+// message_of_unit(): lane u gets the message of unit u of a tile. Every message has at least one
+// unit, so only the first 32 messages after the tile's first message can begin in the tile. Each
+// lane looks where one of them begins, and sets the bit of that unit. The count of bits up to unit
+// u is how many messages after the first one unit u's message is.
 #pragma once
 
 #include <cub/block/block_scan.cuh>
@@ -26,7 +26,7 @@ inline constexpr int plan_threads = 1024;
 inline constexpr std::uint32_t one_block_messages_max = 8192;
 inline constexpr std::uint64_t one_block_tiles_max = 16384;
 
-// The last message whose units begin at or before the tile's first unit.
+// The message of the tile's first unit: the last one that begins at or before it.
 __device__ inline std::uint32_t find_message(const TilePlan& plan, std::uint32_t tile) {
   const std::uint32_t unit = tile * plan.units_per_tile;
   std::uint32_t low = 0, high = plan.message_count;
@@ -86,8 +86,8 @@ cudaError_t make_tile_plan(UnitsOf units_of, const TilePlanWorkspace& workspace,
 
 inline constexpr std::uint32_t units_per_warp_tile = 32;
 
-// Each warp gets neighbouring tiles, so that each gets its share of the short tiles, which messages
-// of one length have at the same place.
+// The tiles of a warp. A warp gets neighbouring tiles, so that each warp gets its share of short
+// tiles: messages of equal length have short tiles at regular distances.
 struct TileRange {
   std::uint32_t begin, end;
 };
@@ -98,7 +98,8 @@ __device__ inline TileRange tiles_of_warp(std::uint32_t tile_count, std::uint32_
           static_cast<std::uint32_t>(std::uint64_t{tile_count} * (warp + 1) / warp_count)};
 }
 
-// plan.units_per_tile is 32. A lane past the last unit gets some message that exists.
+// plan.units_per_tile must be 32. All lanes call it together; a lane past the last unit gets some
+// existing message.
 __device__ inline std::uint32_t message_of_unit(const TilePlan& plan, std::uint32_t tile,
                                                 std::uint32_t lane) {
   const std::uint32_t first = plan.tile_messages[tile];

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which warp processes which bytes, when messages of all lengths mix. The plan is made on the
+// Which warp processes which bytes, for messages of different lengths. The plan is made on the
 // device, because sizes may be known only there.
 //
-// A message is cut into units, at least one. The units of all messages stand in one row, and a tile
-// is units_per_tile neighbours in it. first_units[i] is where message i's units begin, and
-// first_units[count] how many there are; tile_messages[t] is the message of tile t's first unit. A
-// warp that has a tile finds the messages of its other units without a search: message_of_unit() in
-// tile_plan.cuh.
+// A message is cut into one or more units. The units of all messages are numbered consecutively,
+// and a tile is units_per_tile consecutive units. first_units[i] is the number of message i's first
+// unit, and first_units[count] the count of all units. tile_messages[t] is the message of tile t's
+// first unit. A warp finds the messages of the other units of a tile without a search:
+// message_of_unit() in tile_plan.cuh.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -23,8 +23,8 @@ struct TilePlan {
   std::uint32_t units_per_tile;
 };
 
-// Hands out pieces of a workspace, one after the other, each aligned to 256 bytes. With base
-// nullptr it only counts.
+// Hands out arrays of a workspace one after the other, each aligned to 256 bytes if base is. With
+// base nullptr it only counts how many bytes are needed.
 class WorkspaceCursor {
  public:
   explicit WorkspaceCursor(void* base) : base_(static_cast<char*>(base)) {}
@@ -50,14 +50,14 @@ struct TilePlanWorkspace {
   std::uint64_t tiles_max;
 };
 
-// Takes room for a plan of messages of at most total_bytes in all. overhead_bytes: what a message
-// has in addition to its bytes.
+// Takes room for a plan of count messages of at most total_bytes in all. overhead_bytes: the most
+// by which a message's units exceed its bytes, apart from rounding up to a unit.
 TilePlanWorkspace take_tile_plan(WorkspaceCursor& cursor, std::uint32_t count,
                                  std::uint64_t total_bytes, std::uint32_t overhead_bytes,
                                  std::uint32_t unit_bytes, std::uint32_t units_per_tile);
 
-// The second part of make_tile_plan() (tile_plan.cuh). plan.first_units[i] holds message i's number
-// of units, and 0 at [count]; makes the plan of them.
+// The second part of make_tile_plan() (tile_plan.cuh). Before, plan.first_units[i] is the count of
+// message i's units, and plan.first_units[count] is 0; after it, the plan is complete.
 cudaError_t add_up_and_name_tiles(const TilePlanWorkspace& workspace, cudaStream_t stream);
 
 }  // namespace nacre::engine::cuda

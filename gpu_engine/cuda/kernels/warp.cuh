@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lanes of a warp, and what they compute together. All lanes of a warp call these at the same
-// time, unless a function says that it is a lane's own.
+// The lanes of a warp, and what they compute together. All lanes of a warp must call a function
+// together, unless its comment says "Per lane": any lane may call such a function by itself. Other
+// files of kernels use the same words.
 #pragma once
 
 #include <cstdint>
@@ -9,22 +10,22 @@
 
 namespace nacre::engine::cuda {
 
-// A lane's own.
+// Per lane.
 __device__ __forceinline__ std::uint32_t this_lane() {
   return threadIdx.x % lane_count;
 }
 
-// The warp's number in its block. A lane's own.
+// The index of the warp in its block. Per lane.
 __device__ __forceinline__ std::uint32_t this_warp() {
   return threadIdx.x / lane_count;
 }
 
-// The same number, which the compiler knows to be the same in all lanes because lane 0 tells it.
+// The same index, but shuffled from lane 0, so that the compiler knows it to be equal in all lanes.
 __device__ __forceinline__ std::uint32_t this_warp_in_all_lanes() {
   return __shfl_sync(all_lanes, threadIdx.x / lane_count, 0);
 }
 
-// Masks of the lanes before this one, and of those and itself. A lane's own.
+// Masks of the lanes before this one, without and with this lane itself. Per lane.
 __device__ __forceinline__ std::uint32_t lanes_below() {
   return (1u << this_lane()) - 1;
 }
@@ -62,8 +63,8 @@ __device__ __forceinline__ std::uint32_t from_last_lane(std::uint32_t value) {
 }
 
 #ifdef __CUDACC__
-// All warps of a block meet, from wherever each of them is: two warps that work on one piece, of
-// which one reads and the other writes, call this in different places.
+// A barrier for all warps of a block, which may call it from different places in the code: of two
+// warps that work on one piece, one reads and the other writes.
 __device__ __forceinline__ void meet() {
   asm volatile("barrier.sync 0;" ::: "memory");
 }
