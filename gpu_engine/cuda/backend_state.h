@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The backend's threads: one for each slot. All of them take parts of jobs from one queue, so that
-// devices, copies and kernels overlap without a plan. A job is a payload's batches, or stretches of
-// it that are sorted where they run. The thread that ends a job's last part runs what is left over
-// on the cpu and ends the job. One more slot is for a caller that waits for a job of one batch or
-// of stretches.
+// devices, copies and kernels overlap without a plan. The parts of a job are a payload's batches,
+// or stretches of the payload that the threads sort themselves. The thread that ends a job's last
+// part runs the messages that no device takes on the cpu, and ends the job. One more slot belongs
+// to the callers: one that waits for a job of a single batch or of stretches takes part in the job
+// itself.
 //
-// Invariants: only its thread uses a slot, and the callers' slot is used under its mutex; a job
-// ends once, after all its results; a thread whose device is lost ends while another device is
-// left; when none is left, all threads go on taking batches, which the cpu then runs.
+// Invariants: a slot is used only by its thread, and the callers' slot only under caller_mutex. A
+// job ends once, after all its results are there. A thread whose device is lost ends, unless no
+// device is left: then all threads go on taking parts, which the cpu runs.
 #pragma once
 
 #include <algorithm>
@@ -37,25 +38,27 @@ struct CudaBackend::State {
 
   // Opens the device and starts its threads.
   Result<> add_device(int number) NACRE_EXCLUDES(mutex);
-  // Nothing without memory; the cpu has then run all messages.
+  // nullptr when there is no memory; the cpu has then run all messages.
   std::unique_ptr<cuda::Job> make_job(Payload& payload, Sorted sorted);
-  // Nothing without memory; nothing has run then.
+  // nullptr when there is no memory; no message has run then.
   std::unique_ptr<cuda::Job> make_unsorted_job(Payload& payload) const;
-  // Takes part in a job on the calling thread, together with the backend's threads, as long as
-  // parts are left. False where that is not possible now; the job has not begun then.
+  // Runs parts of a job on the calling thread, together with the backend's threads, as long as
+  // parts are left. Takes the job over and returns true, or returns false if the callers' slot is
+  // in use or the first device is lost.
   bool run_here(std::unique_ptr<cuda::Job>& job) NACRE_EXCLUDES(mutex);
   void say(const std::string& text) noexcept;
   void start_job(std::unique_ptr<cuda::Job> job) NACRE_EXCLUDES(mutex);
   void work(cuda::Device& device, cuda::Slot slot) NACRE_EXCLUDES(mutex);
-  // Takes the next part of a job that has one. The caller must end it.
+  // Takes the next part of a job that has one left. The caller must run it with run_part().
   std::size_t begin_part(cuda::Job& job) NACRE_REQUIRES(mutex);
-  // Runs a part with the lock released. Returns whether more parts are left; otherwise the job may
-  // be gone.
+  // Runs a part with the lock released. Returns whether parts are left. If not, the job may already
+  // be deleted.
   bool run_part(cuda::Device& device, cuda::Slot& slot, cuda::Job& job, std::size_t part,
                 UniqueLock<Mutex>& lock) NACRE_REQUIRES(mutex);
   void run(cuda::Device& device, cuda::Slot& slot, cuda::Job& job, const cuda::Batch& batch);
   void run(cuda::Device& device, cuda::Slot& slot, cuda::Job& job, const cuda::Stretch& stretch);
-  // Notes what a device failed at. Warns once a device, and once more when the device is lost.
+  // Marks a device as lost if it no longer answers. Warns at the first failure of a device, and
+  // when it is lost.
   void note_failure(cuda::Device& device, const Error& error);
   void forget_keys() NACRE_EXCLUDES(forget_mutex, mutex, caller_mutex);
   void end(std::unique_ptr<cuda::Job> job);
@@ -84,12 +87,12 @@ struct CudaBackend::State {
   std::deque<cuda::Job*> queue NACRE_GUARDED_BY(mutex);  // jobs with parts that have not begun
   unsigned job_count NACRE_GUARDED_BY(mutex) = 0;        // jobs that have not ended
   bool stopping NACRE_GUARDED_BY(mutex) = false;
-  unsigned thread_count NACRE_GUARDED_BY(mutex) = 0;  // threads that take batches
+  unsigned thread_count NACRE_GUARDED_BY(mutex) = 0;  // threads that take parts
   std::uint64_t forget_count NACRE_GUARDED_BY(mutex) = 0;
   // Threads that still have to wipe their slots.
   unsigned forgetting_count NACRE_GUARDED_BY(mutex) = 0;
   ConditionVariable forgotten;
-  Mutex forget_mutex;  // held by the one caller that waits for that; locked before mutex
+  Mutex forget_mutex;  // held while forget_keys() waits for `forgotten`; locked before mutex
   std::vector<std::thread> threads;
   Mutex caller_mutex;  // locked after forget_mutex
   std::optional<cuda::Slot> caller_slot NACRE_GUARDED_BY(caller_mutex);  // of the first device

@@ -23,7 +23,7 @@ bool CudaBackend::State::run_here(std::unique_ptr<Job>& job) {
   if (!caller_slot || device.lost || !check(cudaSetDevice(device.number), "choosing a device"))
     return false;
   UniqueLock lock(mutex);
-  // While a part of it is begun, nobody else can end the job.
+  // No other thread can end the job while a part of it is running.
   Job& here = *job.release();
   ++job_count;
   std::size_t part = begin_part(here);
@@ -98,7 +98,7 @@ void CudaBackend::State::work(Device& device, Slot slot) {
     }
     if (queue.empty()) return;
     if (device.lost && any_device_left()) {
-      // A thread of another device may have missed its notification.
+      // This thread may have got the notification that a thread of another device needs.
       work_arrived.notify_one();
       --thread_count;
       return;
@@ -162,7 +162,7 @@ void CudaBackend::State::run(Device& device, Slot& slot, Job& job, const Batch& 
       if (!good) note_failure(device, outcome.error());
     }
   } catch (const std::bad_alloc&) {
-    // Work that was launched must have ended before its memory serves another batch.
+    // Kernels that were launched must end before the slot's memory serves another batch.
     static_cast<void>(cuda::synchronize_device("waiting for the device"));
   }
   if (good) {
@@ -178,7 +178,8 @@ void CudaBackend::State::run(Device& device, Slot& slot, Job& job, const Batch& 
   cpu.run(job.payload, good ? MessageIndexes(refused) : MessageIndexes(batch.indexes));
 }
 
-// Memory is taken before anything runs: nothing may run twice, since it may have changed its own
+// All memory is allocated before anything runs. After an allocation that fails, the cpu runs the
+// whole stretch; a message that had already run would run twice, and may have overwritten its
 // input.
 void CudaBackend::State::run(Device& device, Slot& slot, Job& job, const cuda::Stretch& stretch) {
   std::vector<std::uint32_t> rest;
@@ -199,7 +200,7 @@ void CudaBackend::State::run(Device& device, Slot& slot, Job& job, const cuda::S
 }
 
 void CudaBackend::State::note_failure(Device& device, const Error& error) {
-  // If an error returns at once, the device itself is lost: a lost context answers nothing.
+  // If this fails too, the device itself is lost: every call to a lost context fails.
   const bool answers = cuda::synchronize_device("asking a device").has_value();
   if (!answers) device.lost = true;
   if ((answers ? device.failure_said : device.loss_said).exchange(true)) return;
@@ -217,7 +218,7 @@ void CudaBackend::State::say(const std::string& text) noexcept {
 }
 
 void CudaBackend::State::end(std::unique_ptr<Job> job) {
-  // Messages that no device takes run here, on the cpu's threads and this one.
+  // Messages that no device takes run on this thread and the cpu's threads.
   if (!job->for_cpu.empty()) cpu.run(job->payload, job->for_cpu);
   job->say_ended();
 }

@@ -11,8 +11,8 @@
 namespace nacre::engine::cuda {
 namespace {
 
-// Work that takes its time however few messages run at the same time, since each message is one
-// thread's, and that takes little time besides.
+// Whether the time of a batch is that of its longest message, however few messages it has: one
+// thread processes each message, and nothing else takes long.
 bool is_all_waiting(const BatchKind& kind) {
   const bool crypts = kind.operation == Operation::encrypt || kind.operation == Operation::decrypt;
   return is_serial_cipher(kind) || (crypts && has_serial_hash(kind));
@@ -33,13 +33,13 @@ KindGroup sorted_by_size(const Payload& payload, const KindGroup& group) {
   return sorted;
 }
 
-// Work in which no codec takes part.
+// Whether the work has no codec.
 bool is_bare(const BatchKind& kind) {
   return kind.operation == Operation::encrypt || kind.operation == Operation::decrypt ||
          kind.operation == Operation::checksum;
 }
 
-// How far a batch is filled.
+// Up to which sums a batch is filled.
 struct Fill {
   std::uint64_t bytes;
   std::size_t messages;
@@ -64,8 +64,9 @@ Fill fill_of(const std::vector<KindGroup>& groups, std::size_t batch_count) {
   return fill_of(bytes, messages, batch_count);
 }
 
-// Where no codec waits for pieces in flight, a batch of few bytes does not pay for its calls. But
-// copies up, kernels and copies down should overlap.
+// For work without a codec, which needs no large number of pieces in flight. Batches of few bytes
+// are not worth their calls to the driver, but there must be enough batches for copies up, kernels
+// and copies down to overlap.
 Fill filled_with_bytes(Fill fill, const KindGroup& group) {
   const std::size_t count = group.indexes.size();
   const std::uint64_t size_bytes = group.input_bytes / count;
@@ -73,7 +74,7 @@ Fill filled_with_bytes(Fill fill, const KindGroup& group) {
   fill.messages = std::clamp<std::size_t>(
       std::min<std::size_t>(batch_fill_bytes_min / size_bytes, count / overlapping_batches),
       fill.messages, batch_message_count_max);
-  // The room that is lost where messages end should not lead to one batch more.
+  // A little more, so that room lost at the ends of batches does not make another batch necessary.
   fill.bytes += fill.bytes / 16;
   return fill;
 }
@@ -85,13 +86,14 @@ Batch part_of(const KindGroup& group, std::size_t begin, std::size_t end) {
   return {.kind = group.kind, .indexes = {at(begin), at(end)}};
 }
 
-// ramp: how many batches of each size come before the full ones; none when it is 0.
+// Cuts a group into batches. ramp: if not 0, batches start small, and after every `ramp` batches
+// their size doubles until it is that of `fill`.
 void cut(std::vector<Batch>& batches, const KindGroup& group, const Fill& fill,
          std::size_t ramp = 0) {
   std::size_t nth = 0;
   std::uint64_t bytes = ramp == 0 ? fill.bytes : batch_fill_bytes_min;
   for (std::size_t begin = 0, end = 0; begin < group.indexes.size(); begin = end) {
-    // A message that is larger than this by itself still makes a batch.
+    // A single message larger than a batch should be still makes a batch.
     std::uint64_t left = std::max<std::uint64_t>(group.weights[begin], bytes);
     while (end < group.indexes.size() && end - begin < fill.messages && group.weights[end] <= left)
       left -= group.weights[end++];
@@ -100,15 +102,16 @@ void cut(std::vector<Batch>& batches, const KindGroup& group, const Fill& fill,
   }
 }
 
-// A warp ends with the longest message of its threads. Records stay in their batch, whose bytes are
-// contiguous.
+// Sorts messages by size within a batch if one thread hashes each, since a warp is busy until the
+// longest message of its threads ends. Messages do not move to other batches, because the inputs of
+// a batch are contiguous.
 void put_in_order(const Payload& payload, std::vector<Batch>& batches) {
   for (Batch& batch : batches) {
     if (has_serial_hash(batch.kind)) sort_by_size(payload, batch.indexes);
   }
 }
 
-// Makes one batch for each slot where that is enough.
+// Makes one batch for each slot, or more if these would be too large.
 void cut_evenly(std::vector<Batch>& batches, const KindGroup& group, std::size_t slot_count) {
   const std::size_t total = group.indexes.size();
   const std::size_t share = (total + slot_count - 1) / std::max<std::size_t>(slot_count, 1);
@@ -127,23 +130,25 @@ std::vector<Batch> cut_into_batches(const Payload& payload, const std::vector<Ki
   const std::size_t slots = std::max<std::size_t>(slot_count, 1);
   const Fill fill_of_many = fill_of(groups, batches_per_slot * slots);
   Fill fill_of_one = fill_of(groups, slots);
-  // Tags, and the room that is lost where messages end, should not lead to one batch more.
+  // A little more, so that tags and room lost at the ends of batches do not make another batch
+  // necessary.
   if (fill_of_one.bytes > batch_fill_bytes_min) fill_of_one.bytes += fill_of_one.bytes / 16;
   std::vector<Batch> batches;
-  // A slot's second batch would wait as long again.
+  // Work of which a second batch would take as long as the first is cut into one batch a slot.
   const auto fill_for = [&](const KindGroup& group) {
     if (is_all_waiting(group.kind)) return fill_of_one;
     return is_bare(group.kind) ? filled_with_bytes(fill_of_many, group) : fill_of_many;
   };
-  // The first batches of long payloads are short, so that records come down soon. Batches that open
-  // records wait for pieces in flight, and would be slower (docs/PERFORMANCE_CUDA.md).
+  // When long payloads are sealed, the first batches are short, so that copies down begin early.
+  // Batches that open records need many pieces in flight, and short ones would make them slower
+  // (docs/PERFORMANCE_CUDA.md).
   const auto ramp_for = [&](const KindGroup& group) {
     const Operation operation = group.kind.operation;
     const bool seals = operation == Operation::seal || operation == Operation::reseal;
     return seals && fill_of_many.bytes == batch_fill_bytes_max ? slots : 0;
   };
-  // A serial message takes its time, however few run at once. The longest begin first, and
-  // together, since a batch ends with its longest message.
+  // A serial message takes equally long however few run at the same time. The longest begin first,
+  // and in the same batches, since a batch ends with its longest message.
   for (const KindGroup& group : groups) {
     if (!is_serial_cipher(group.kind)) continue;
     cut(batches, sorted_by_size(payload, group), fill_for(group));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts a payload's messages into batches. A batch has one kind of message, so that each of its
-// launches does the same to all of them, and no more than a slot holds. Sizes, keys and key lengths
-// mix in a batch. Free of CUDA.
+// Cuts a payload's messages into batches. The messages of a batch are of one kind, so that one
+// launch can process all of them, and fit into a slot together. Their sizes, keys and key lengths
+// may differ. Needs no CUDA. Functions are thread-safe and may throw std::bad_alloc.
 #pragma once
 
 #include <vector>
@@ -15,21 +15,22 @@ struct Batch {
   std::vector<std::uint32_t> indexes;  // into Payload::messages
 };
 
-// Neighbours in Payload::messages, which are not sorted yet.
+// Consecutive messages of Payload::messages, not sorted yet.
 struct Stretch {
   std::uint32_t first;
   std::uint32_t count;
 };
 
-// All messages of a payload, each in one stretch. Throws std::bad_alloc.
+// Cuts all messages of a payload into stretches for slot_count slots to share. size_bytes: the size
+// of a message.
 std::vector<Stretch> cut_into_stretches(std::size_t message_count, std::uint64_t size_bytes,
                                         std::size_t slot_count);
-// Makes batches of a stretch's groups: as few as slots can take. Throws std::bad_alloc.
+// Makes batches of a stretch's groups: as few as possible.
 std::vector<Batch> fill_batches(const Payload& payload, std::vector<KindGroup> groups);
 
-// Makes batches of sorted groups, for a number of slots to share. The order of a payload's messages
-// should not change the time that it takes: messages of serial modes come first, the longest ahead.
-// Throws std::bad_alloc.
+// Makes batches of sorted groups, for slot_count slots to share. Batches of serial modes come
+// first, with the longest messages ahead, so that the time does not depend on the order of the
+// messages.
 std::vector<Batch> cut_into_batches(const Payload& payload, const std::vector<KindGroup>& groups,
                                     std::size_t slot_count);
 

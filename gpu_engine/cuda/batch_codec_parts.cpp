@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encodes and decodes the pieces of codecs.
+// BatchStreams and BatchPlains: encode and decode the pieces of a batch's streams.
 #include <algorithm>
 
 #include "gpu_engine/base/limits.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs, keys and outputs of batches.
+// Copies inputs and outputs of batches, and uploads their keys.
 #include "gpu_engine/cuda/batch_parts.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace nacre::engine::cuda {
 namespace {
 
 constexpr std::uint64_t alignment = 16;
-// Runs that are this close are copied as one.
+// Ranges whose gap is at most this many bytes are copied as one run.
 constexpr std::uint64_t gap_size_max = 128;
 
 struct InputRun {
@@ -21,7 +21,7 @@ struct InputRun {
   std::uint64_t device_offset;
 };
 
-// The places of ranges by their offsets. Empty ranges may lie anywhere.
+// The indexes of the ranges, sorted by offset.
 std::vector<std::uint32_t> order_by_offset(const std::vector<InputRange>& ranges) {
   std::vector<std::uint32_t> order(ranges.size());
   std::iota(order.begin(), order.end(), 0);
@@ -29,7 +29,7 @@ std::vector<std::uint32_t> order_by_offset(const std::vector<InputRange>& ranges
   return order;
 }
 
-// The parts of the payload's input that go to the device.
+// The runs (contiguous parts) of the payload's input that are copied to the device.
 class InputRuns {
  public:
   explicit InputRuns(const std::vector<InputRange>& ranges) : ranges_(ranges) {
@@ -57,7 +57,7 @@ class InputRuns {
     }
   }
   const std::vector<InputRun>& get() const { return runs_; }
-  // The place of each range, when the first run lies at device.
+  // The address of each range, if the copies begin at `device`.
   std::vector<const Byte*> places(const Byte* device) const {
     std::vector<const Byte*> places(ranges_.size(), device);
     std::size_t at = 0;
@@ -86,8 +86,8 @@ class InputRuns {
   std::vector<InputRun> runs_;
 };
 
-// Outputs of messages, neighbours joined. to: the address of the first byte of the payload's
-// output, or of staging memory where outputs lie one after the other, aligned.
+// The runs of outputs that are copied from the device. Their destination is the payload's output,
+// or staging memory if it is not nullptr; there outputs follow each other, each aligned to 16.
 class OutputRuns {
  public:
   OutputRuns(const BatchRun& run, const std::vector<const Byte*>& from,
@@ -114,7 +114,7 @@ class OutputRuns {
   std::vector<BusTask> runs_;
 };
 
-// Copies by the copy engine.
+// Copies runs by the device's copy engine, one call for each.
 Result<> copy_runs(const BatchRun& run, const std::vector<BusTask>& runs) {
   for (const BusTask& r : runs)
     NACRE_TRY(
@@ -134,7 +134,7 @@ class ScatterPass {
   ScatterGate& gate_;
 };
 
-// Uploads tasks for a kernel, which takes scattered ranges in parts of one size.
+// Uploads the tasks of a kernel that copies ranges; each is cut into parts of bus_task_size_bytes.
 Result<Mirrored<BusTask>> upload_in_parts(const BatchRun& run, const std::vector<BusTask>& ranges) {
   std::size_t count = 0;
   for (const BusTask& range : ranges)
@@ -153,7 +153,7 @@ Result<Mirrored<BusTask>> upload_in_parts(const BatchRun& run, const std::vector
 }
 
 Result<> scatter(const BatchRun& run, const std::vector<BusTask>& outputs) {
-  // Inputs of the batch's kernels must not be overwritten while they run.
+  // The upload memory holds inputs of the batch's kernels: it can be reused only after they end.
   NACRE_TRY(run.slot.wait());
   run.slot.begin_upload();
   const ScatterPass pass(run.scatter_gate);
@@ -247,7 +247,7 @@ Result<BatchKeys> BatchKeys::add(const BatchRun& run) {
     keys.places_[index] = static_cast<std::uint32_t>(named.size());
     named.push_back(index);
   };
-  // Where a payload has one key, no message needs to be looked at.
+  // If the payload has one key, one message is enough to name it.
   const std::size_t asked_count = key_table.size() == 1 ? 1 : run.count();
   for (std::size_t i = 0; i < asked_count; ++i) {
     name(run.message(i).key_index);
@@ -304,7 +304,7 @@ Result<StagedOutputs> StagedOutputs::add(const BatchRun& run, const std::vector<
     end = from[i] + sizes[i];
     output_end = offset + sizes[i];
   }
-  // Only the unused ends of places lie between them.
+  // The copy includes what lies between the outputs, so that must not be too much.
   if (!is_in_order || run_count <= copy_run_count_max ||
       total > run_count * staged_size_bytes_max ||
       static_cast<std::uint64_t>(end - staged.first_) > 4 * total)

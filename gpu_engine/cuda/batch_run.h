@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a batch on a slot: describe, copy in, launch, copy out, wait. Each family of operations has
-// one function. It is a straight list of launches on the slot's stream, one wait for the results,
-// and the copies that the results ask for.
+// a function that launches its kernels on the slot's stream, waits once for the results, and copies
+// the outputs that are good.
 #pragma once
 
 #include <functional>
@@ -13,19 +13,19 @@
 
 namespace nacre::engine::cuda {
 
-// How many kernels may write the host's memory at a time.
+// Limits how many kernels write the host's memory at the same time.
 using ScatterGate = std::counting_semaphore<2>;
 
 struct BatchRun {
   Slot& slot;
-  ScatterGate& scatter_gate;  // the device's
+  ScatterGate& scatter_gate;  // of the slot's device
   Payload& payload;
   const Batch& batch;
-  bool input_pinned;  // devices reach the memory of the payload's input and output
+  bool input_pinned;  // whether devices can reach the memory of the payload's input and output
   bool output_pinned;
-  std::vector<std::uint32_t>& refused;  // messages that the cpu has to judge or run
-  // Measures the time of the kernels with everything on the device: they are launched this many
-  // times more, and the time of one launch is kept here. A repeated launch gives the same results.
+  std::vector<std::uint32_t>& refused;  // indexes of messages that the cpu has to judge or run
+  // If device_seconds is set, launch() repeats the kernels this many times while all data is on the
+  // device, and stores the time of one repetition. Repetitions give the same results.
   unsigned repetitions = 0;
   double* device_seconds = nullptr;
 
@@ -33,13 +33,14 @@ struct BatchRun {
   const Message& message(std::size_t place) const { return payload.messages[batch.indexes[place]]; }
   MessageResult& result(std::size_t place) const { return payload.results[batch.indexes[place]]; }
   void refuse(std::size_t place) const { refused.push_back(batch.indexes[place]); }
-  // Launches the kernels of the batch.
+  // Calls kernels(), which launches the batch's kernels; again for a measurement.
   Result<> launch(const std::function<Result<>()>& kernels) const;
 };
 
-// Afterwards every message of the batch has its result or is among the refused. An error is the
-// device's: no output can be relied on, and all messages of the batch run elsewhere. Throws
-// std::bad_alloc.
+// After success every message of the batch has its result or is in run.refused. An error means that
+// the device failed: no result or output is valid, and the caller runs all messages of the batch
+// elsewhere. May throw std::bad_alloc; kernels may then still be running. The device must be
+// current on the calling thread.
 Result<> run_batch(const BatchRun& run);
 
 Result<> run_seal_batch(const BatchRun& run);

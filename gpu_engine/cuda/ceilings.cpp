@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t copy_size_bytes = 256u << 20;
 
-// The bytes a second of the copies that copy() puts on the streams. The first stream waits for the
-// second.
+// The median rate, in bytes a second, of the copies that copy() starts. `stream` must end last: a
+// copy on another stream is waited for on it.
 Result<double> measure(const Stream& stream, double bytes, const std::function<Result<>()>& copy) {
   std::array<double, 5> rates;
   for (double& rate : rates) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures what the current device's connections carry: medians of several large copies.
+// Measures the bandwidths of the current device's connections: medians of several large copies.
 #pragma once
 
 #include "gpu_engine/engine.h"

@@ -23,8 +23,8 @@ Result<> run_cipher_batch(const BatchRun& run) {
     total += sizes[i];
     size_max = std::max(size_max, sizes[i]);
   }
-  // CBC decryption reads the block before, which another thread may already have overwritten in
-  // place.
+  // The output gets memory of its own: in place, CBC decryption would have to keep ciphertext
+  // blocks that other threads overwrite.
   NACRE_ASSIGN(const std::vector<Byte*> out, take_places(run, sizes));
   for (std::size_t i = 0; i < count; ++i) {
     const Message& message = run.message(i);
@@ -43,8 +43,8 @@ Result<> run_cipher_batch(const BatchRun& run) {
     return {};
   };
   NACRE_TRY(run.launch(kernels));
-  // The device returns no verdicts, so the only wait is that for the outputs. A caller that gets an
-  // error from there relies on no result.
+  // The device returns no verdicts, so there is only one wait, for the outputs. If it fails, the
+  // caller uses none of the results.
   return copy_out(run, {out.begin(), out.end()}, sizes, [&] {
     for (std::size_t i = 0; i < count; ++i)
       run.result(i) = {.ok = true, .output_size = sizes[i]};

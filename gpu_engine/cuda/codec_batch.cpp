@@ -16,7 +16,7 @@ Result<> run_compress_batch(const BatchRun& run) {
         stream_size_bound(run.batch.kind.codec, run.message(i).input_size));
     NACRE_ASSIGN(out[i], run.slot.take_bytes(bound[i]));
   }
-  // A stream of an explicitly chosen codec keeps that codec, however long it becomes.
+  // A stream of a codec that the caller named keeps that codec, however long it becomes.
   NACRE_ASSIGN(const BatchStreams streams, BatchStreams::add(run, plain, out, bound));
 
   NACRE_TRY(run.slot.upload());
@@ -28,7 +28,7 @@ Result<> run_compress_batch(const BatchRun& run) {
   NACRE_TRY(run.launch(kernels));
   NACRE_TRY(run.slot.finish());
 
-  // Only under automatic does a stream that is not coded have codec none.
+  // A stream that is not coded has codec none, but only if the caller asked for automatic.
   const auto codec_of = [&](const StreamSize& size) {
     if (run.batch.kind.codec != Codec::automatic) return run.batch.kind.codec;
     return size.coded != 0 ? encoder_of(run.batch.kind).codec : Codec::none;

@@ -28,7 +28,7 @@ Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const CudaOptions& opti
   NACRE_ASSIGN(const int device_count, cuda::count_devices());
   try {
     auto state = std::make_unique<State>(options, cpu);
-    // A device that cannot be used is no reason to leave the others idle.
+    // If one device cannot be used, the others are used all the same.
     Error last = {ErrorCode::unsupported};
     for (int number = 0; number < device_count; ++number) {
       if (const auto added = state->add_device(number); !added) {
@@ -38,7 +38,7 @@ Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const CudaOptions& opti
     }
     if (state->devices.empty())
       return fail(last.code, fmt::format("cuda: none ({})", last.message));
-    // Without memory for it, callers run without a slot of their own.
+    // If there is no memory for the callers' slot, callers wait for the backend's threads instead.
     if (check(cudaSetDevice(state->devices.front()->number), "choosing a device")) {
       const LockGuard lock(state->caller_mutex);
       if (auto slot = Slot::create()) state->caller_slot = std::move(*slot);
@@ -85,7 +85,7 @@ CudaBackend::State::~State() {
   work_arrived.notify_all();
   for (std::thread& thread : threads)
     thread.join();
-  // A slot is wiped on its own device.
+  // The callers' slot is wiped by its destructor, which needs its device to be current.
   if (caller_slot) static_cast<void>(cudaSetDevice(devices.front()->number));
 }
 
@@ -118,7 +118,7 @@ CudaStats CudaBackend::stats() const {
 Result<double> CudaBackend::measure_resident(Payload& payload, unsigned repetitions) {
   std::vector<std::uint32_t> all(payload.messages.size());
   std::iota(all.begin(), all.end(), 0);
-  // The slot is made for this, so a message may be longer than a batch.
+  // A slot of the necessary size is made below, so a message may be longer than a batch.
   const Sorted sorted = sort_by_kind(payload, all, 2 * message_size_bytes_max);
   if (sorted.groups.size() != 1 || !sorted.rest.empty())
     return fail(ErrorCode::unsupported, "a device cannot run the payload as one batch");
@@ -180,7 +180,7 @@ MessageCounts CudaBackend::run_unsorted(Payload& payload) {
     ended.count_down();
   };
   if (!state_->run_here(job)) state_->start_job(std::move(job));
-  // The parts that other threads still run are as short as the ones that this thread ran.
+  // The parts that other threads are still running are short, so the wait first polls.
   const auto patient_until = std::chrono::steady_clock::now() + cuda::awake_wait_max;
   while (!ended.try_wait() && std::chrono::steady_clock::now() < patient_until)
     std::this_thread::yield();

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend on CUDA devices; it uses all that the machine has. Where the build has no CUDA
-// compiler, or the machine no device, create() says so and everything runs on the cpu backend.
+// The backend on CUDA devices; it uses all devices of the machine. If the build has no CUDA
+// compiler or the machine no device, create() returns an error, and the caller uses the cpu backend
+// alone.
 //
-// A payload is cut into batches of one kind. Each device has a ring of slots. A slot's thread takes
-// the next batch, copies it in, runs its kernels and copies it out. The cpu backend runs what the
-// device does not do (an operation or codec it lacks, a message longer than a slot) and everything
-// that the device does not call good, so that verdicts about bad messages are the cpu's, word for
-// word. It also runs all messages of a batch that a device failed. A device that is lost gets no
+// A payload is cut into batches of one kind. Each device has several slots, each with a thread,
+// which takes the next batch, copies it in, runs its kernels and copies it out. The cpu backend
+// runs what a device cannot run (an operation or codec that it lacks, a message longer than a
+// slot). It also runs every message that a device does not find good, so that all errors have the
+// cpu's words, and all messages of a batch at which a device failed. A device that is lost gets no
 // more batches.
+//
+// Thread-safe.
 #pragma once
 
 #include <memory>
@@ -20,10 +23,10 @@ namespace nacre::engine {
 
 class CudaBackend final : public DeviceBackend {
  public:
-  // cpu outlives the backend. Errors: unsupported when there is no CUDA in this build, no driver,
-  // or no device (the message is "cuda: none" and the reason); out_of_memory.
+  // cpu must outlive the backend. Errors: unsupported when this build has no CUDA, or the machine
+  // no driver or no usable device (the message is "cuda: none" and the reason); out_of_memory; io.
   static Result<std::unique_ptr<CudaBackend>> create(const CudaOptions& options, Backend& cpu);
-  ~CudaBackend() override;  // completes all submitted jobs; wipes device and page-locked memory
+  ~CudaBackend() override;  // completes all submitted jobs, and wipes its memory
 
   std::string name() const override;
   void run(Payload& payload, MessageIndexes indexes) override;
@@ -31,17 +34,17 @@ class CudaBackend final : public DeviceBackend {
               std::function<void()> done) override;
 
   void submit_sorted(Payload& payload, Sorted sorted, std::function<void()> done) override;
-  // A payload of one batch runs on the calling thread, if no other caller's does: waking two
-  // threads takes as long as a short batch. The calling thread's current device is then the first
-  // one.
+  // A payload of one batch runs on the calling thread, unless another caller is using the callers'
+  // slot: waking two threads takes as long as a short batch. This makes the first device current on
+  // the calling thread.
   void run_sorted(Payload& payload, Sorted sorted) override;
 
-  // The calling thread takes part, on the same slot.
+  // The calling thread runs parts too, on the callers' slot.
   MessageCounts run_unsorted(Payload& payload) override;
   void submit_unsorted(Payload& payload, std::function<void(const MessageCounts&)> done) override;
 
-  // Wipes the memory of all slots, each as soon as the batch that it runs has ended, and waits for
-  // that.
+  // Wipes the memory of all slots, each after the batch that it is running has ended. Returns after
+  // all are wiped.
   void forget_keys() override;
 
   Result<Arena> allocate(std::size_t size_bytes) override;

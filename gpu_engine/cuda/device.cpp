@@ -18,8 +18,8 @@ std::string version_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-// What an error means to whoever has this machine: the runtime calls a driver that is not there too
-// old.
+// What an error means, in words for the machine's owner. If there is no driver, the runtime says
+// that the driver is too old.
 std::string words_for(cudaError_t error) {
   if (error == cudaErrorNoDevice) return "this machine has no CUDA device, or it is hidden";
   int driver = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine's CUDA devices: their number, what the backend must know of each, and the slots.
+// The machine's CUDA devices: their count, what the backend keeps of each, and their slots.
 #pragma once
 
 #include <atomic>
@@ -13,6 +13,7 @@
 
 namespace nacre::engine::cuda {
 
+// Thread-safe once it is open: only the atomics and the gate change.
 struct Device {
   int number = 0;
   std::string name;
@@ -23,11 +24,14 @@ struct Device {
   ScatterGate scatter_gate{ScatterGate::max()};
 };
 
-// At least one. unsupported when there is no driver or no device.
+// How many devices there are: at least one. Errors: unsupported, if there is no driver or no
+// device.
 Result<int> count_devices();
-// Makes the device current. unsupported when it cannot reach the host's memory.
+// Also makes the device current on the calling thread. Errors: unsupported, if the device cannot
+// reach the host's memory; io.
 Result<std::unique_ptr<Device>> open_device(int number);
-// Slots of the current device, as many as its memory allows. Errors: out_of_memory.
+// Makes slots on the current device: slots_per_device, or fewer if its memory is small. Errors:
+// out_of_memory, io.
 Result<std::vector<Slot>> make_slots();
 
 }  // namespace nacre::engine::cuda

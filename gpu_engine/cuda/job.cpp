@@ -16,7 +16,8 @@ bool overlap(const Byte* a, std::uint64_t a_size, const Byte* b, std::uint64_t b
 
 }  // namespace
 
-// A batch that fails on its way out runs again, from an input that must still exist.
+// If a device fails while it copies outputs, the cpu runs the batch again, so the inputs must still
+// be intact. Hence outputs that overlap the inputs are not written directly.
 Job::Job(Payload& of)
     : payload(of),
       input_pinned(is_pinned(of.input, of.input_size)),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Unsealing and resealing on a device. Records go up once, and plain bytes or new records come down
-// once. The device refuses whatever it does not call good, and the cpu finds the verdict.
+// once. Records that the device does not find good are refused; the cpu then finds what is wrong.
 #include <algorithm>
 
 #include "gpu_engine/base/limits.h"
@@ -91,8 +91,8 @@ Result<> run_reseal_batch(const BatchRun& run) {
   for (std::size_t i = 0; i < count; ++i) {
     const Message& message = run.message(i);
     const CipherSuite suite = suite_of(run, message.new_key_index);
-    // Room for every body that the record can hold, padded anew. The old body is decrypted in this
-    // room too.
+    // The longest that the new record can be: the old body with new padding. The old body is
+    // decrypted to its place in the new record.
     const std::uint64_t longest =
         record_header_size +
         sealed_body_size(suite, message.padding, message.input_size - record_header_size) +

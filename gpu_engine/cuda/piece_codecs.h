@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of the codecs that device_codecs.h lists. Each has one entry, which is all that
-// compress, decompress, seal and unseal know of a codec.
+// The kernels of the codecs that device_codecs.h lists, one entry for each. Batches know a codec
+// only by its entry.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,10 +15,10 @@
 namespace nacre::engine::cuda {
 
 // tasks.h says what tasks and results are. A workspace is device memory that keeps nothing between
-// launches. For any count it is at most codec_workspace_bytes_max, so an encoder or decoder that
-// needs much memory for a piece takes its pieces in turns.
+// launches. Each slot has codec_workspace_bytes_max set aside for it, so an encoder or decoder that
+// needs much memory for a piece processes the pieces in turns.
 struct PieceCodec {
-  // nullptr where devices do not encode this codec.
+  // nullptr if devices do not encode this codec.
   std::size_t (*encode_workspace_size)(std::uint32_t count);
   cudaError_t (*encode)(const CodecTask* tasks, std::uint32_t count, std::uint32_t* results,
                         void* workspace, cudaStream_t stream, int level);
@@ -30,8 +30,8 @@ struct PieceCodec {
 // In the order of device_codecs.
 extern const std::array<PieceCodec, device_codecs.size()> piece_codecs;
 
-// The codecs that the streams of a batch may have, each with an array of pieces to decode: either
-// codec alone, or all of them where only the device knows it (Codec::automatic).
+// The codecs that the streams of a batch may have: the given one, or for Codec::automatic all,
+// since only the device knows which ones they have. Each has an array of pieces to decode.
 class DecodedCodecs {
  public:
   explicit DecodedCodecs(Codec codec);

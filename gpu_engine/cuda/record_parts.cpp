@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records that are sealed or opened on a device.
+// Makes the tasks for records that are sealed or opened on a device.
 #include "gpu_engine/cuda/record_parts.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ static_assert(record_header_size == record_header_size_bytes &&
               record_crc_offset == record_aad_header_size_bytes &&
               record_body_header_size == sizeof(RecordBodyHeader));
 
-// Bodies begin at multiples of this on the device; headers stand before them.
+// Bodies begin at multiples of this on the device; each header lies directly before its body.
 constexpr std::size_t body_alignment = 16;
 constexpr std::size_t record_shift = body_alignment - record_header_size % body_alignment;
 
@@ -96,7 +96,7 @@ Result<BatchOpenings> BatchOpenings::add(const BatchRun& run, const BatchKeys& k
     OpenedTask& task = openings.tasks_.host[i];
     task.check_identity = message.check_identity;
     std::ranges::copy(message.identity, task.identity);
-    // A record whose header is not sound stays an empty task, whose body is too small to be good.
+    // A record with a bad header keeps this empty task; a body of that size is never good.
     AeadTask& aead = openings.aead_.host[i];
     aead = {.in = records[i],
             .out = bodies[i],

@@ -11,13 +11,15 @@ namespace nacre::engine::cuda {
 
 CipherSuite suite_of(const BatchRun& run, std::uint32_t key_index);
 
-// Records being made. Each message of the batch has one place on the device.
+// Records that are being made: one for each message of the batch, in device memory.
 class BatchRecords {
  public:
-  // Uses the message's own salt, counter, identity and so on, and its new_key_index when resealing.
+  // Uses the messages' salt, counter, identity and so on, and for reseal their new_key_index.
+  // record_max[i]: the most bytes that record i can have.
   static Result<BatchRecords> add(const BatchRun& run, const BatchKeys& keys,
                                   const std::vector<std::uint32_t>& record_max);
-  // Encrypts, tags and checksums what the tasks describe, and completes the headers.
+  // Launches encryption, tags and checksums of the tasks that earlier kernels have written, and
+  // completes the headers.
   Result<> seal(const BatchRun& run, KeyForm form, const BatchKeys& keys,
                 const Workspace& workspace) const;
   Byte* record(std::size_t place) const { return tasks_.host[place].record; }
@@ -37,16 +39,16 @@ class BatchRecords {
   Mirrored<std::uint32_t> sizes_;
 };
 
-// Records being opened. Records whose clear header is not sound have tasks of size 0. They are
-// refused in the end, as are all that the device does not find good.
+// Records that are being opened. A record whose header is bad has tasks of size 0, and is refused
+// in the end like all others that the device does not find good.
 class BatchOpenings {
  public:
-  // bodies[i]: the place for body i, at least as long as the record.
+  // records[i], bodies[i]: device memory; the room at bodies[i] is at least as long as the record.
   static Result<BatchOpenings> add(const BatchRun& run, const BatchKeys& keys,
                                    const std::vector<const Byte*>& records,
                                    const std::vector<Byte*>& bodies);
   OpenedTask& task(std::size_t place) const { return tasks_.host[place]; }
-  // Checks CRCs and tags and decrypts.
+  // Launches the kernels that compute CRCs, compare tags and decrypt.
   Result<> open(const BatchRun& run, const BatchKeys& keys, const Workspace& workspace) const;
   const OpenedTask* tasks() const { return tasks_.device; }
   const std::uint32_t* crcs() const { return crcs_; }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Public and private operations of RSA on a device. The host does the padding, and judges every
-// message that is not good. The device raises numbers to powers, and gives out the result of a
-// private operation only after the public one has led back to the input. The result of a public
-// operation has nothing to lead back to, so OpenSSL confirms the first one of each size of key on
-// each device: there the driver may have compiled the kernel, and a kernel whose chains of carries
-// were torn apart (montgomery.cuh) computes every number wrongly.
+// message that is not good. The device computes powers. It gives out the result of a private
+// operation only if the public operation turns it back into the input. A result of a public
+// operation cannot be checked that way, so OpenSSL confirms the first one of each key size on each
+// device. The reason: a driver may compile the kernel for its device, and if that breaks the chains
+// of carries (montgomery.cuh), every result is wrong.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -19,12 +19,12 @@ namespace {
 
 constexpr std::uint32_t none = UINT32_MAX;
 
-// The payload's keys that a batch names.
+// The keys that a batch's messages use, read from DER.
 class BatchNumbers {
  public:
   explicit BatchNumbers(const BatchRun& run) : run_(run), places_(run.payload.key_table.size()) {}
 
-  // nullptr for a key that no device takes.
+  // nullptr for a key that cannot be read or is too long for devices.
   const RsaNumbers* find(std::uint32_t key_index) {
     Place& place = places_[key_index];
     if (!place.asked) {
@@ -46,7 +46,7 @@ class BatchNumbers {
   Result<std::shared_ptr<const RsaNumbers>> read_key(const Payload::Key& key) const {
     const ByteView der = run_.payload.keys.view().subspan(key.offset, key.size);
     if (key.use.kind == KeyKind::rsa_public) return RsaNumbers::of_public_key(der);
-    // The numbers of a private key are wiped with the batch.
+    // The numbers of a private key are not cached: they are wiped when the batch ends.
     NACRE_ASSIGN(RsaNumbers read, RsaNumbers::from_der(key.use.kind, der));
     return std::make_shared<const RsaNumbers>(std::move(read));
   }
@@ -55,11 +55,11 @@ class BatchNumbers {
   std::vector<Place> places_;
 };
 
-// A message that the device gets, and the place of its number among the batch's bytes.
+// A message that the device processes.
 struct Item {
-  std::uint32_t message;  // place in the batch
-  std::uint32_t size;     // the modulus's
-  std::uint64_t offset;
+  std::uint32_t message;  // index in the batch
+  std::uint32_t size;     // of the modulus, in bytes
+  std::uint64_t offset;   // of its number among the numbers of the batch
 };
 
 // Messages of a batch under keys of one size.
@@ -77,7 +77,7 @@ class SizeGroup {
     item_keys_.push_back(key_places_[key_index]);
   }
 
-  // in and out: the batch's bytes on the device.
+  // in and out: the numbers of the batch on the device.
   Result<> describe(const BatchRun& run, const Byte* in, Byte* out, bool is_private) {
     if (items_.empty()) return {};
     const auto count = static_cast<std::uint32_t>(items_.size());
@@ -116,8 +116,8 @@ class SizeGroup {
                  "running RSA's public operation");
   }
 
-  // Called after the wait of a public batch: false if the host's arithmetic differs from the
-  // device's, whose results must then not be given out. in and out: the batch's bytes on the host.
+  // Called after the wait of a public batch. False if OpenSSL gets another result than the device;
+  // no result of the group may then be given out. in and out: the numbers of the batch on the host.
   Result<bool> is_confirmed(const Byte* in, const Byte* out) const {
     if (items_.empty()) return true;
     int device = 0;
@@ -190,8 +190,8 @@ std::string_view label_of(const BatchRun& run, const Message& message) {
   return as_text({run.payload.input + message.aad_offset, message.aad_size});
 }
 
-// Makes the number that the device raises for the message: its bytes, or their OAEP encoding. False
-// when the cpu has to find the message's fault.
+// Makes the number that the device raises to a power: the message's bytes, or their OAEP encoding.
+// False if the message is bad; the cpu then finds what is wrong.
 bool make_number(const BatchRun& run, const Message& message, MutableByteView number) {
   const ByteView input = input_of(run, message);
   const bool is_private = message.operation == Operation::rsa_private;
@@ -203,7 +203,8 @@ bool make_number(const BatchRun& run, const Message& message, MutableByteView nu
   return true;
 }
 
-// Gives out the number that the device raised. False where the cpu has to judge.
+// Writes a message's output and result from the number that the device computed. False if the
+// message is bad; the cpu then finds what is wrong.
 bool give_out(const BatchRun& run, std::uint32_t place, ByteView number) {
   const Message& message = run.message(place);
   const MutableByteView output(run.payload.output + message.output_offset, message.output_capacity);
@@ -267,7 +268,7 @@ Result<> run_rsa_batch(const BatchRun& run) {
   NACRE_TRY(check(cudaMemcpyAsync(out, device_out, used, cudaMemcpyDeviceToHost, stream),
                   "copying numbers from the device"));
   NACRE_TRY(run.slot.finish());
-  // Before anything is given out: a batch that fails runs again, from its inputs.
+  // Wiped before anything is given out: if this fails, the batch runs again, and needs its inputs.
   NACRE_TRY(wiper.wipe_device());
 
   return for_all([&](const auto& group) -> Result<> {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// New RSA keys. A device finds primes with 32 rounds of Miller-Rabin each. The host makes keys of
-// them and checks each key by OpenSSL's arithmetic before it is given out (rsa_numbers.h).
+// New RSA keys. A device finds primes, with 32 rounds of Miller-Rabin for each. The host makes keys
+// of the primes, and checks each key with OpenSSL's arithmetic before it is given out
+// (rsa_numbers.h).
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -20,11 +21,12 @@ namespace {
 
 constexpr std::uint32_t small_prime_bound = 1u << 16;
 constexpr std::uint32_t public_exponent = 65537;
-// How many searches a batch may take. Usually the first one finds enough primes.
+// How many searches a batch may run. Usually the first one finds enough primes.
 constexpr int search_count_max = 8;
 
-// How many batches may have the host make their keys, on all cores, at one time; the others search
-// meanwhile. With two of them, one fills the cores that the other's last keys leave idle.
+// How many batches may make their keys on the host at the same time, each on all cores; others
+// search meanwhile. There are two, so that one uses the cores which the last keys of the other
+// leave idle.
 constexpr int key_maker_count_max = 2;
 std::counting_semaphore<key_maker_count_max> key_maker_gate(key_maker_count_max);
 
@@ -36,7 +38,7 @@ std::uint64_t power_modulo(std::uint64_t base, std::uint32_t exponent, std::uint
   return power;
 }
 
-// For starts of a number of limbs.
+// The odd primes below 2^16, for starts of limb_count limbs.
 std::vector<SmallPrime> find_small_primes(std::uint32_t limb_count) {
   std::vector<SmallPrime> primes;
   std::vector<bool> composite(small_prime_bound);
@@ -59,8 +61,8 @@ const std::vector<SmallPrime>& small_primes() {
   return primes;
 }
 
-// How many intervals to search for that many primes with a tenth to spare. Among numbers that are 3
-// mod 4 every (bits ln 2 / 2)-th is prime.
+// How many intervals to search, so that prime_count primes are found with a tenth to spare. Of the
+// numbers that are 3 mod 4, every (bits ln 2 / 2)-th is prime.
 std::uint32_t count_intervals(std::size_t prime_count, std::uint32_t bits) {
   const double density = 2 / (bits * std::numbers::ln2);
   const double share = 1 - std::pow(1 - density, interval_length);
@@ -80,7 +82,7 @@ struct Primes {
   }
 };
 
-// Whether the exponent has an inverse modulo one less than the prime.
+// Whether public_exponent has an inverse modulo prime - 1.
 bool suits_exponent(std::span<const std::uint32_t> prime) {
   std::uint64_t rest = 0;
   for (std::size_t i = prime.size(); i-- > 0;)
@@ -134,8 +136,8 @@ Result<Primes> search(const BatchRun& run, std::uint32_t bits, std::uint32_t int
   return good;
 }
 
-// Makes keys of pairs of primes and checks them, on all cores; a key takes a millisecond or more. A
-// key that cannot be made is nothing.
+// Makes keys of pairs of primes and checks them, on all cores; a key takes a millisecond or more.
+// make() returns nullopt for a key that cannot be made.
 class KeyMaker {
  public:
   KeyMaker(std::uint32_t bits, const Primes& primes, std::size_t count)
@@ -171,7 +173,7 @@ class KeyMaker {
         if (auto key = make_rsa_key(bits_, primes_.at(2 * i), primes_.at(2 * i + 1)))
           keys_[i].emplace(std::move(*key));
       } catch (const std::exception&) {
-        // The cpu makes one instead.
+        // The key stays nullopt; another search, or the cpu, makes one instead.
       }
     }
   }

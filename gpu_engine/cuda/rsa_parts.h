@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What batches of RSA share: numbers in the form that kernels use, and memory that is wiped in the
-// end.
+// What batches of RSA share: numbers in the form that kernels use, and the wiping of memory.
 #pragma once
 
 #include <span>
@@ -10,18 +9,18 @@
 
 namespace nacre::engine::cuda {
 
-// Wipes a slot's memory when the batch ends, however it ends.
+// Wipes the memory of a slot that the batch has used when the batch ends, also after an error.
 class SlotWiper {
  public:
   explicit SlotWiper(Slot& slot) : slot_(slot) {}
   SlotWiper(const SlotWiper&) = delete;
   SlotWiper& operator=(const SlotWiper&) = delete;
   ~SlotWiper() {
-    // A device that failed keeps its memory until the slot is freed.
+    // If wiping fails on the device, its memory is wiped or freed with the slot.
     if (!device_wiped_) static_cast<void>(slot_.wipe_device());
     slot_.wipe_host();
   }
-  // Wipes the device's memory; the host still needs its own.
+  // Wipes the device memory early, while the host still needs the host memory.
   Result<> wipe_device() {
     device_wiped_ = true;
     return slot_.wipe_device();
@@ -41,8 +40,8 @@ constexpr std::uint32_t negative_inverse(std::uint32_t odd) {
 }
 static_assert(negative_inverse(0xfffffff1) * 0xfffffff1 == 0xffffffff);
 
-// Calls function with N as a constant: the smallest size whose numbers of 32 N bits hold a number
-// of this many bits. A longer number is the caller's error; it is treated as the longest size.
+// Calls function with a constant N, the smallest size for which numbers of prime_bits bits fit into
+// 32 N bits. More than 2,048 bits are an error of the caller; N is then 64.
 template <typename Function>
 auto with_prime_limbs(int prime_bits, const Function& function) {
   if (prime_bits <= 32 * 16) return function(std::integral_constant<int, 16>());

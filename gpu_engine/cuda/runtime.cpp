@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owners of the runtime's objects.
+// Implements the owning objects, and counts the slow calls.
 #include "gpu_engine/cuda/runtime.h"
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ void count(std::atomic<std::uint64_t>& counter) {
   counter.fetch_add(1, std::memory_order_relaxed);
 }
 
-// The error that tests inject into a call that succeeded.
+// The error that a test wants for a call that has succeeded.
 cudaError_t injected_error() {
   const Fault fault = injected_fault.load(std::memory_order_relaxed);
   if (fault == Fault::none) return cudaSuccess;
@@ -44,7 +44,7 @@ cudaError_t injected_error() {
   return fault == Fault::out_of_memory ? cudaErrorMemoryAllocation : cudaErrorLaunchFailure;
 }
 
-// An error that nobody waits for must not be reported by the next call.
+// For calls whose errors do not matter. Clears the error, or the next call would report it.
 void ignore(cudaError_t error) {
   if (error != cudaSuccess) static_cast<void>(cudaGetLastError());
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA runtime in this project's terms: errors as Results; streams, events and memory as owning
-// objects.
-// Every call of the runtime goes through check(), which is also the seam where tests make calls
-// fail. Objects belong to the device that was current when they were made. Not thread-safe.
+// objects. Results of the runtime's calls go through check(), where tests can also make calls fail.
+//
+// An object belongs to the device that was current when it was made, and that device must be
+// current when it is used or destroyed. Objects are not thread-safe; the functions are. create(),
+// start() and the allocating functions return out_of_memory or io.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,24 +19,24 @@
 
 namespace nacre::engine::cuda {
 
-// ok, or out_of_memory, or io for every other error. The message is "what: the runtime's words".
+// Success, or out_of_memory, or io for every other error. The error's message is `what`, a colon,
+// and the runtime's description.
 Result<> check(cudaError_t error, const char* what);
 
-// What tests inject into the calls from the n-th on (1 = the next): nothing, one call that finds no
-// memory, one launch that fails, or a device that is lost with all later calls.
+// For tests: makes the n-th check() from now on fail (1 = the next). out_of_memory and
+// launch_failure are one failure; with lost_device all later calls fail too.
 enum class Fault { none, out_of_memory, launch_failure, lost_device };
 void inject_fault(Fault fault, unsigned nth_call);
 
-// Called with memory that was wiped (of a device, or page-locked memory of the host), before it is
-// freed or used again. For tests.
+// For tests: called with memory of a device, or page-locked memory of the host, after it was wiped
+// and before it is freed or used again.
 using WipeHook = void (*)(const Byte* data, std::size_t size_bytes, bool on_device);
 void set_wipe_hook(WipeHook hook);  // nullptr: none
 // Calls the hook, if there is one.
 void show_wiped(const Byte* data, std::size_t size_bytes, bool on_device);
 
-// How often this process has made the calls that take long and make others wait: memory, streams
-// and events are made and given back, and whole devices waited for, only by the owners below and
-// synchronize_device(). For tests; thread-safe.
+// For tests: how often this process has made calls that take long and block other calls. The
+// classes below and synchronize_device() make all of them.
 struct RuntimeCounts {
   std::uint64_t device_allocations = 0;  // cudaMalloc
   std::uint64_t device_frees = 0;        // cudaFree
@@ -47,7 +49,7 @@ struct RuntimeCounts {
 };
 RuntimeCounts runtime_counts();
 
-// Waits for all work that the current device was given. Errors: io.
+// Waits for all work of the current device. Errors: io.
 Result<> synchronize_device(const char* what);
 
 class Stream {
@@ -63,7 +65,7 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
-// A thread that waits for it blocks without spinning.
+// An event without timing. A thread that waits for it sleeps.
 class Event {
  public:
   static Result<Event> create();
@@ -92,7 +94,7 @@ class Stopwatch {
   cudaEvent_t end_ = nullptr;
 };
 
-// Wiped when freed, if the device still answers.
+// Memory of a device. It is wiped before it is freed, if the device still answers.
 class DeviceMemory {
  public:
   static Result<DeviceMemory> allocate(std::size_t size_bytes);
@@ -108,9 +110,10 @@ class DeviceMemory {
   std::size_t size_ = 0;
 };
 
-// An arena that all devices reach at its host address.
+// A page-locked arena, which all devices can access at its host address.
 Result<Arena> allocate_pinned_arena(std::size_t size_bytes);
-// Whether the whole range is such memory.
+// Whether devices can access a range at its host address. Only the first and the last byte are
+// looked at. False for an empty range.
 bool is_pinned(const Byte* data, std::size_t size_bytes);
 
 }  // namespace nacre::engine::cuda

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sealing on a device. The chunk goes up once and the record comes down once. Between them the
+// Sealing on a device. The chunk goes up once and the record comes down once. In between, the
 // device does this:
 //   encode pieces, size streams, lay out records, write streams, encrypt and tag, checksum.
 // Under `auto` a sample comes first, and pieces that do not look compressible are not encoded.

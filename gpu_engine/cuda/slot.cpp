@@ -69,7 +69,7 @@ Result<> Slot::wait() {
   const auto patient_until = std::chrono::steady_clock::now() + awake_wait_max;
   while (std::chrono::steady_clock::now() < patient_until &&
          cudaEventQuery(ended_.get()) == cudaErrorNotReady) {
-    // Otherwise the next launch would report this error.
+    // Clears cudaErrorNotReady, or the next launch would report it.
     static_cast<void>(cudaGetLastError());
   }
   return check(cudaEventSynchronize(ended_.get()), "waiting for the device");
