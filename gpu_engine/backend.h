@@ -16,7 +16,7 @@ namespace nacre::engine {
 // Some messages of a payload, as indexes into Payload::messages. Each index occurs once.
 using MessageIndexes = std::span<const std::uint32_t>;
 
-// How many messages a run had, and how many bytes they and their results hold.
+// Of the messages of one run: how many failed, and the bytes of all inputs and outputs.
 struct MessageCounts {
   std::uint64_t failed = 0;
   std::uint64_t input_bytes = 0;
@@ -42,8 +42,8 @@ class Backend {
   virtual void forget_keys() {}
 };
 
-// Whether the calling thread belongs to a backend. Such a thread must not wait for room in any
-// queue, since it may be the one that has to make the room.
+// Whether the calling thread belongs to a backend. Such a thread must not wait for room in a queue,
+// since making room may be its own task.
 bool is_engine_thread();
 // Each thread of a backend calls this first.
 void mark_engine_thread();

@@ -56,7 +56,7 @@ class PlannedEngine final : public Engine {
         planner_.ended(*plan, Side::cuda);
         cuda_ended.count_down();
       };
-      // By reference: a function object that took memory could fail, and the plan is under way.
+      // By reference: a copy could fail for want of memory, and the plan has already begun.
       planner_.cuda()->submit_sorted(payload, {.groups = std::move(plan->cuda), .rest = {}},
                                      std::ref(on_cuda_ended));
       planner_.cpu().run(payload, plan->cpu);
@@ -238,7 +238,7 @@ std::unique_ptr<Engine> make_engine(Planner planner) {
   return std::make_unique<PlannedEngine>(std::move(planner));
 }
 
-// Another implementation of Engine, as tests have, keeps no keys that we know of.
+// Another implementation of Engine, such as a test's, keeps no keys that we know of.
 void forget_keys(Engine& engine) {
   if (auto* planned = dynamic_cast<PlannedEngine*>(&engine)) planned->forget_keys();
 }

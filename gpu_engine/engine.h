@@ -22,13 +22,13 @@ struct EngineOptions {
   EngineChoice choice = EngineChoice::automatic;
   unsigned thread_count = 0;         // cpu workers; 0 = one per core
   unsigned queued_payload_max = 64;  // submit() blocks while this many wait
-  // Called on a thread of the engine when a device fails and its work goes to the cpu, at most once
-  // a device, and once when a device is lost. create() calls it when devices cannot be used, or
-  // when their costs cannot be measured.
+  // Called on a thread of the engine: once for each device when it first fails and its work goes to
+  // the cpu, and once when it is lost. create() calls it, on the caller's thread, when devices
+  // cannot be used, or when their costs cannot be measured.
   std::function<void(std::string_view)> warn = {};
-  // The file that keeps what the backends cost on this machine from one run to the next. Its folder
-  // is made. Empty: costs are measured each time. It is used where the choice is automatic and
-  // there is a device.
+  // The file that keeps, from one process to the next, what work costs on this machine's backends.
+  // Its folder is made. Empty: create() measures the costs. The file is used only where the choice
+  // is automatic and there is a device.
   std::string cost_file = {};
 };
 
@@ -48,8 +48,8 @@ struct EngineStats {
   std::array<std::uint64_t, size_class_count> payloads_by_size = {};
 };
 
-// The most that a CUDA device's connections carry, in bytes a second. Compare a device's figures
-// with these.
+// The measured bandwidth of a CUDA device's connections, in bytes a second: upper limits for its
+// figures.
 struct DeviceCeilings {
   double host_to_device = 0;
   double device_to_host = 0;
@@ -59,30 +59,30 @@ struct DeviceCeilings {
 
 class Engine {
  public:
-  // unsupported when the choice names a backend that this build or machine does not have.
+  // unsupported when the choice names a backend that this build or this machine does not have.
   static Result<std::unique_ptr<Engine>> create(const EngineOptions& options);
   virtual ~Engine() = default;  // waits for submitted payloads
 
-  // Zeroed memory for payloads. Errors: out_of_memory.
+  // Zeroed memory for payloads, the caller's own. Errors: out_of_memory.
   virtual Result<Arena> allocate(std::size_t size_bytes) = 0;
-  // The plain bytes that a payload should hold where the caller can choose. With fewer the hardware
+  // How many plain bytes a payload should hold where the caller can choose. With fewer the hardware
   // is not busy; with more little is gained.
   virtual std::uint64_t payload_size_bytes() const = 0;
 
-  // Runs the payload and returns when every result is there. Without memory for the results there
-  // are none: check their number first. A small payload runs on the calling thread. A large one
-  // runs on as many threads as there are workers, and the caller is one of them. Within done()
-  // everything runs on the cpu.
+  // Runs the payload and returns when every result is there. When there is no memory for the
+  // results, Payload::results is empty, so look at its size first. A small payload runs on the
+  // calling thread. A large one runs on as many threads as there are workers, and the caller is one
+  // of them. Within submit()'s done() everything runs on the cpu.
   virtual void run(Payload& payload) = 0;
-  // Returns at once, or blocks while the queue is full. done() is called once, on a worker thread,
-  // when the results are as run() leaves them; when there is no memory for a job, it is called on
-  // the calling thread. The payload must live until then. done() may submit again and never blocks
-  // there; it must not throw.
+  // Returns at once, or blocks while the queue is full. done() is called once, when the results are
+  // as run() leaves them: on a worker thread, or on the calling thread when there is no memory for
+  // a job. The payload must live until then. done() must not throw. It may submit again, which
+  // never blocks on a worker thread.
   virtual void submit(Payload& payload, std::function<void()> done) = 0;
 
-  // For measurements: the seconds that a CUDA device's kernels take for the payload, without the
-  // copies to the device and back. All its messages are of one kind. Fills the results. unsupported
-  // when there is no device, or when the device does not run such messages.
+  // For measurements: the seconds that a CUDA device's kernels take for one run of the payload,
+  // without the copies to the device and back. All messages are of one kind. Fills the results.
+  // unsupported when there is no device, or when the device cannot run such messages.
   virtual Result<double> measure_resident(Payload& payload, unsigned repetitions) = 0;
 
   // unsupported when there is no device.

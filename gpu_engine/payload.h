@@ -2,9 +2,9 @@
 // A payload: a batch of messages handed to the engine at once (data model of Harrison and Waldron,
 // 2008). One input arena, one output arena, one key arena; descriptors hold offsets, never
 // pointers, so a payload can be sent to a device as it is. Operations, codecs, suites, modes, keys
-// and lengths (0 bytes to 1 GiB; plain bytes of seal, unseal and reseal to 1 MiB) may mix. Results
-// per message: a bad message never fails its neighbours. Results keep the caller's order. The
-// messages run in that order too, or in the one that ends soonest, as the payload's order says.
+// and lengths (0 bytes to 1 GiB; plain bytes of seal, unseal and reseal to 1 MiB) may mix. Each
+// message has its own result: a bad message never fails its neighbours. Results are in the order of
+// the messages. MessageOrder says in which order the messages run.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,9 @@ enum class Operation : std::uint8_t {
   // plain bytes -> record. Uses codec, level, padding, key, epoch, salt, counter, identity.
   seal,
   // record -> plain bytes. Order: CRC, tag, identity, decompress. Uses key. When check_identity is
-  // set, the record's identity must equal identity (else tampered). The output must be exactly the
-  // plain size that the record names, and fit output_capacity. codec: the one that the record
-  // probably has; none: not known.
+  // set, the record's identity must equal identity (else tampered). The stream must decode to
+  // exactly the plain size that the record names, which must fit output_capacity. codec: a hint,
+  // the codec that the record probably has; none: not known.
   unseal,
   // plain bytes -> codec stream, and back (output_capacity = exact plain size for decompress).
   compress,
@@ -39,15 +39,15 @@ enum class Operation : std::uint8_t {
   // is the ciphertext and then the tag, over aad too; the nonce is the first nonce_size_bytes of
   // iv. Input and output may be the same memory.
   encrypt,
-  // The reverse. tampered when a tag does not match; the output is then zeros.
+  // The reverse of encrypt. tampered when a tag does not match; the output is then zeros.
   decrypt,
-  // record -> record under another key, without decompressing. Uses key (of the old record),
-  // new_key, padding, epoch, salt, counter; check_identity as in unseal. Identity, codec and stream
-  // stay.
+  // record -> record under another key, without decompressing. Uses key (the old record's),
+  // new_key, padding, epoch, salt, counter; check_identity as in unseal. The new record has the old
+  // one's identity, codec and stream.
   reseal,
-  // RSA with a public or private key, by rsa_padding. Numbers are big-endian and as long as the
-  // modulus. none: the bare operation. oaep_sha256: wraps (public) or unwraps (private), label =
-  // aad.
+  // RSA with a public or private key. Numbers are big-endian and as long as the modulus.
+  // rsa_padding: none: the bare operation. oaep_sha256: wraps (public) or unwraps (private) with
+  // aad as the label.
   rsa_public,
   rsa_private,
   // nothing -> DER PKCS#8 of a new private key of rsa_bits. Output: rsa_private_key_size_bound().
@@ -85,28 +85,27 @@ struct Message {
 
 struct MessageResult {
   bool ok = false;
-  // error and detail mean something only where ok is false.
+  // error and detail have a meaning only where ok is false.
   ErrorCode error = ErrorCode::invalid_argument;
   const char* detail = "";    // static text for messages: what was wrong
   Codec codec = Codec::none;  // seal, compress: what was used in the end; unseal: what was found
   std::uint64_t output_size = 0;
   std::uint32_t crc32 = 0;       // checksum
-  RecordIdentity identity = {};  // unseal, reseal: the one found (only when the tag verified)
+  RecordIdentity identity = {};  // unseal, reseal: the record's (only when the tag verified)
   std::uint32_t crc32c = 0;      // checksum
 };
 
 enum class MessageOrder : std::uint8_t {
-  // The order that ends soonest: the longest serial messages come first.
+  // The order in which the payload ends soonest: the longest serial messages come first.
   soonest,
-  // Messages begin in the order of Payload::messages, and none is cut or moved to fill another's
-  // thread. On one thread each message ends before the next begins. The exception are neighbours
-  // that are serial messages of one block cipher: as many of them as its lanes take begin together.
-  // Runs on the cpu.
+  // Messages begin in the order of Payload::messages, each on one thread, on the cpu. With one
+  // thread each message ends before the next begins. The exception are neighbours that are serial
+  // messages of one block cipher: serial_lane_count() of them begin together.
   as_given,
 };
 
 // Filled by the caller, run by Engine::run() or submit(), then read by the caller. Not thread-safe.
-// The arenas outlive the run; the payload borrows them.
+// The payload does not own the arenas of input and output; they must outlive the run.
 struct Payload {
   const Byte* input = nullptr;
   std::uint64_t input_size = 0;
@@ -115,18 +114,18 @@ struct Payload {
   VolumeId volume_id = {};  // first part of every AAD
   MessageOrder order = MessageOrder::soonest;
   std::vector<Message> messages;
-  std::vector<MessageResult> results;  // by the run, in messages' order; empty without memory
+  std::vector<MessageResult> results;  // of the run, in messages' order; empty without memory
 
   // Copies the raw key into the key arena and returns its index; equal keys share one index. RSA
-  // keys are DER: SubjectPublicKeyInfo, PKCS#8.
+  // keys are DER: a public key's SubjectPublicKeyInfo, a private key's PKCS#8.
   std::uint32_t add_key(CipherSuite suite, ByteView key);
   std::uint32_t add_key(BlockCipher cipher, CipherMode mode, ByteView key);
   std::uint32_t add_rsa_public_key(ByteView der);
   std::uint32_t add_rsa_private_key(ByteView der);
   std::uint32_t add_key(const KeyUse& use, ByteView key);
   void clear();  // keeps arenas, volume_id, order and capacity, wipes the key arena
-  // Checks that every message's input and output lie within the arenas. For callers that have laid
-  // out the messages themselves; a backend answers a message that breaks this with an error.
+  // Ends the process when a message's input or output lies outside the arenas: for callers that lay
+  // out the messages themselves. A backend gives such a message an error as its result.
   void check_bounds() const;
 
   struct Key {

@@ -58,7 +58,7 @@ Stream write_stream(const Message& message, ByteView plain, MutableByteView room
   return {Codec::none, plain.size()};
 }
 
-// Memory of at least size bytes, which is the thread's own until its next call.
+// The calling thread's memory of at least size bytes; valid until the thread calls this again.
 MutableByteView scratch_memory(std::size_t size) {
   static thread_local Arena scratch;
   if (scratch.size() < size) {
@@ -113,7 +113,7 @@ std::size_t finish_record(const AeadKey& key, CipherSuite suite, const VolumeId&
 struct OpenedBody {
   MessageResult result;  // ok, or why the record does not open
   RecordBodyHeader header = {};
-  MutableByteView bytes = {};  // with what follows it up to scratch_size
+  MutableByteView bytes = {};  // the body; what follows it, up to scratch_size, may be used too
   bool stream_is_out = false;  // the stream, of codec none, is in the output instead of in bytes
 };
 

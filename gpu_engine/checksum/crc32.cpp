@@ -3,7 +3,7 @@
 // instruction, chosen at run time), and the plain definitions.
 //
 // ISA-L's crc32_gzip_refl() inverts before and after by itself, so a CRC is continued by passing
-// the last one in, as with zlib's crc32(). Its crc32_iscsi() does not invert, and takes the size as
+// the last CRC in, as with zlib's crc32(). ISA-L's crc32_iscsi() does not invert, and its size is
 // an int.
 #include "gpu_engine/checksum/crc32.h"
 

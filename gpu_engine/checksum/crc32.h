@@ -9,12 +9,12 @@
 
 namespace nacre::engine {
 
-// Continues crc (0 for a new one) over bytes. ISA-L.
+// The CRC of everything that went into crc, followed by bytes. crc: 0 at the beginning. ISA-L.
 std::uint32_t crc32(std::uint32_t crc, ByteView bytes);
 std::uint32_t crc32c(std::uint32_t crc, ByteView bytes);
 
-// The CRC of two pieces in a row, out of the CRC of each and the second one's size. Takes a few
-// hundred steps, whatever the size.
+// The CRC of two pieces in a row, from the CRC of each piece and the second piece's size in bytes.
+// 32 steps for each bit set in second_size.
 std::uint32_t crc32_combine(std::uint32_t first, std::uint32_t second, std::uint64_t second_size);
 std::uint32_t crc32c_combine(std::uint32_t first, std::uint32_t second, std::uint64_t second_size);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plain definitions of reflected 32-bit CRCs, one template for each polynomial: the fast code
-// must give the same. A CRC starts from all ones and is inverted at the end.
+// The plain definitions of reflected 32-bit CRCs, templates of the polynomial. The fast code must
+// give the same results. A CRC starts from all ones and is inverted at the end.
 #pragma once
 
 #include <array>

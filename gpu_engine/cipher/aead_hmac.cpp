@@ -43,7 +43,7 @@ class HmacSuiteKey final : public AeadKey {
   Result<void> open(ByteView nonce, ByteView aad, ByteView in, ByteView tag,
                     MutableByteView out) const override {
     const CipherIv iv = make_iv(nonce);
-    // No sealer makes messages of the kinds that the last two conditions refuse.
+    // The last two conditions refuse nonces and sizes that seal() does not accept.
     const bool matches = equal_constant_time(make_tag(iv, aad, in), tag) &&
                          is_valid_nonce(suite_, nonce) && in.size() % plain_unit_bytes(suite_) == 0;
     if (!matches) {

@@ -2,8 +2,8 @@
 // AES-GCM (NIST SP 800-38D) by libipsec-mb's direct calls: no job queue, so a key serves any
 // number of threads and a call's only state is on its own stack.
 //
-// The library checks its arguments for null even where the size is zero and then does nothing, so
-// empty views are given an address.
+// The library does nothing at all when a pointer is null, even one of zero bytes, so empty views
+// are given an address.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -21,7 +21,7 @@ struct GcmFunctions {
   aes_gcm_pre_t expand;
   aes_gcm_enc_dec_t encrypt;
   aes_gcm_enc_dec_t decrypt;
-  // The same, a piece at a time.
+  // Decryption of a message piece by piece.
   aes_gcm_init_t begin;
   aes_gcm_enc_dec_update_t decrypt_piece;
   aes_gcm_enc_dec_finalize_t end_decrypt;
@@ -87,7 +87,7 @@ class IpsecMbKey final : public AeadKey {
   }
 
  private:
-  // The pool aligns its blocks as the library's wide loads need.
+  // The pool of SecretBytes aligns its blocks enough for the library's wide loads.
   gcm_key_data* data() { return reinterpret_cast<gcm_key_data*>(schedule_.mutable_view().data()); }
   const gcm_key_data* data() const {
     return reinterpret_cast<const gcm_key_data*>(schedule_.view().data());

@@ -3,8 +3,8 @@
 //
 // Measured on one core with AVX-512 and VAES, November 2026: in the modes whose blocks do not
 // depend on each other, libipsec-mb runs AES two to four times as fast as OpenSSL 3.0, and DES and
-// 3DES some six times as fast, in 16 lanes. One serial message fills only one lane, and there
-// OpenSSL is the faster of the two. automatic takes each where it is faster.
+// 3DES some six times as fast, in 16 lanes. One serial message fills only one lane, and is faster
+// with OpenSSL. automatic chooses the faster of the two for each message.
 #include "gpu_engine/cipher/block_cipher.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 namespace nacre::engine {
 namespace {
 
-// A single DES message shorter than this runs faster in one lane of OpenSSL's than in many here.
+// A single DES message shorter than this runs faster as one chain in OpenSSL than cut into lanes.
 constexpr std::size_t des_lanes_size_bytes_min = 256;
 
 bool is_aes(BlockCipher cipher) {

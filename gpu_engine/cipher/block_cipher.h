@@ -3,9 +3,9 @@
 // 46-3; keying option 1, three keys) in ECB, CBC, OFB and CTR (NIST SP 800-38A). No volume is
 // sealed with these alone; cipher/aead.h builds the suites on them.
 //
-// CTR: the whole initialization vector is a big-endian number, the first block's counter; it wraps.
-// OFB: the feedback is a whole block. There is no padding: ECB and CBC take whole blocks only.
-// The parity bits of DES keys are ignored.
+// CTR: the whole initialization vector is the first block's counter, a big-endian number that
+// wraps. OFB: the feedback is a whole block. There is no padding: ECB and CBC take whole blocks
+// only. The parity bits of DES keys are ignored.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ class IpsecMbCipherKey;
 
 inline constexpr std::size_t block_size_bytes_max = 16;
 inline constexpr std::size_t block_cipher_key_size_bytes_max = 32;
-// An initialization vector; block ciphers of 64 bits use the first half.
+// An initialization vector; block ciphers of 64-bit blocks use the first half.
 using CipherIv = std::array<Byte, block_size_bytes_max>;
 
 std::string_view to_string(BlockCipher cipher);  // "aes-256", "des-ede3"
@@ -36,16 +36,16 @@ std::size_t key_size_bytes(BlockCipher cipher);
 std::size_t block_size_bytes(BlockCipher cipher);
 // ECB and CBC.
 bool takes_whole_blocks(CipherMode mode);
-// Whether each block needs the one before it. Such a message keeps only one core busy, however many
-// there are.
+// Whether each block needs the result of the block before. One core then runs the whole message.
 bool is_serial(CipherMode mode, Direction direction);
 
-// An expanded key, bound to one mode: a key is never used in two modes. Immutable, so one object
-// serves all threads. Wiped when freed.
+// An expanded key, bound to one mode: a key is never used in two modes. Thread-safe: one object
+// serves all threads. Its memory is wiped when freed.
 class CipherKey {
  public:
-  // invalid_argument for an unknown cipher or mode or a wrong key size; unsupported when the
-  // implementation is asked for by name and this processor or OpenSSL lacks it.
+  // Copies what it needs of the key. invalid_argument for an unknown cipher or mode or a wrong key
+  // size; unsupported when the caller names an implementation that this processor cannot run, or
+  // when OpenSSL lacks the cipher.
   static Result<std::shared_ptr<const CipherKey>> create(
       BlockCipher cipher, CipherMode mode, ByteView key,
       CryptoImplementation implementation = CryptoImplementation::automatic);
@@ -55,11 +55,12 @@ class CipherKey {
   CipherMode mode() const { return mode_; }
 
   // in and out have one size, and are the same memory or do not overlap. in.size() is a multiple of
-  // the block size where the mode takes whole blocks. ECB does not read the vector.
+  // the block size where the mode takes whole blocks. ECB does not read iv. May throw
+  // std::bad_alloc.
   virtual void crypt(Direction direction, const CipherIv& iv, ByteView in,
                      MutableByteView out) const = 0;
-  // The same key for libipsec-mb's lanes, which run several serial messages at once; nullptr where
-  // there are none.
+  // This key in the form that libipsec-mb's lanes use to run several serial messages at once;
+  // nullptr when OpenSSL alone runs the key.
   virtual const IpsecMbCipherKey* lane_key() const { return nullptr; }
 
  protected:
@@ -70,8 +71,9 @@ class CipherKey {
   const CipherMode mode_;
 };
 
-// The vector with which crypt() continues at an offset of whole blocks, in a direction in which the
-// mode is not serial. For CBC it is read from in, which is the whole message's ciphertext.
+// The vector with which crypt() continues at an offset, a multiple of the block size, in a
+// direction in which the mode is not serial. in: the whole message's input; only CBC, which is then
+// decrypting, reads it: the vector is the block of ciphertext before offset.
 CipherIv iv_at(const CipherKey& key, const CipherIv& iv, ByteView in, std::uint64_t offset);
 
 // A message whose mode is serial in its direction (CBC encryption, OFB in both directions).
@@ -86,8 +88,9 @@ struct SerialStream {
 // several together gains nothing.
 std::size_t serial_lane_count(BlockCipher cipher);
 
-// Runs serial messages in parallel lanes, each as its key's crypt() would. Any mixture works;
-// messages of one cipher and about one length fill the lanes best.
+// Runs serial messages in parallel lanes, with the results of each key's crypt(). Ciphers, modes
+// and lengths may mix; messages of one cipher and about one length fill the lanes best. Changes
+// nothing in streams but the bytes of out. May throw std::bad_alloc.
 void crypt_serial_streams(std::span<SerialStream> streams);
 
 }  // namespace nacre::engine

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Block ciphers by OpenSSL: the portable implementation.
 //
-// OpenSSL 3 keeps single DES in its legacy provider. That gets a library context of its own, so
-// that loading it changes nothing for others in the process. Where the provider is not installed,
-// 3DES with one key three times does the same at a third of the speed. OpenSSL has no CTR mode for
-// DES: counters are written out and encrypted as blocks.
+// OpenSSL 3 keeps single DES in its legacy provider. The provider is loaded into a library context
+// of its own, so that other users of OpenSSL in the process notice nothing. Where the provider is
+// not installed, 3DES with the same key three times gives the same bytes at a third of the speed.
+// OpenSSL has no CTR mode for DES: counters are written out and encrypted as blocks.
 #include <openssl/evp.h>
 #include <openssl/provider.h>
 

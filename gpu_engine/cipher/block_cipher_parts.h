@@ -13,10 +13,10 @@ Result<std::shared_ptr<const CipherKey>> create_openssl_cipher_key(BlockCipher c
 std::shared_ptr<const CipherKey> create_ipsec_mb_cipher_key(BlockCipher cipher, CipherMode mode,
                                                             ByteView key);
 
-// The counter (big-endian, as long as a block) plus count, modulo its own size.
+// Adds count to the counter, a big-endian number as long as a block that wraps to zero.
 void advance_counter(MutableByteView counter, std::uint64_t count);
-// Fills out, which is whole blocks, with the counters from counter on. counter is then the next
-// one.
+// Fills out, which is whole blocks, with counter, counter + 1 and so on. Leaves in counter the next
+// one after these.
 void write_counter_blocks(MutableByteView counter, MutableByteView out);
 
 // out = in ^ keystream, in out's size. in may be out.

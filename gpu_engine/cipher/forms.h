@@ -6,7 +6,8 @@
 
 namespace nacre::engine {
 
-// How a suite combines encryption and authentication, or that the key is a bare block cipher's.
+// How a suite combines encryption and authentication; block_cipher: the key is of a block cipher
+// alone.
 enum class KeyForm : std::uint32_t { block_cipher, gcm, ctr_hmac, cbc_hmac };
 
 // Keys of different families lie in different tables, for different kernels.

@@ -14,7 +14,7 @@ namespace nacre::engine {
 
 enum class CryptoImplementation : std::uint8_t { automatic, ipsec_mb, openssl };
 
-// What automatic stands for on this machine.
+// What automatic means on this machine: ipsec_mb or openssl. Thread-safe.
 CryptoImplementation chosen_crypto_implementation();
 // "ipsec-mb" or "openssl": the name of chosen_crypto_implementation().
 std::string_view crypto_implementation_name();

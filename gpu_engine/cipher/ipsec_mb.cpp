@@ -20,7 +20,7 @@ const IMB_MGR* ipsec_mb_functions() {
 }
 
 IMB_MGR* ipsec_mb_thread_manager() {
-  // An arena starts at a page, so the manager is aligned as it needs.
+  // An arena starts at a page, which is aligned enough for the manager.
   static thread_local Arena memory;
   if (memory.size() == 0) {
     auto made = allocate_host_arena(imb_get_mb_mgr_size());

@@ -9,7 +9,8 @@
 // many chains as there are lanes:
 //   CBC decryption  P_i = D(C_i) ^ C_(i-1): each chain starts from the block before it.
 //   ECB decryption  = CBC decryption ^ the block before; no block before the first of a chain.
-//   ECB encryption  = ECB decryption with the subkeys in reverse: that is how DES decrypts at all.
+//   ECB encryption  = ECB decryption with the subkeys in reverse: encryption and decryption of DES
+//                     differ in nothing else.
 //                     For 3DES, D_a(E_b(D_c(x))) is to be E_k3(D_k2(E_k1(x))): a, b, c are k3, k2,
 //                     k1, each reversed.
 //   CTR             = ECB encryption of counters.
@@ -26,7 +27,7 @@ constexpr std::size_t des_round_count = 16;
 constexpr std::size_t aes_schedule_size_bytes = 16 * 15;
 constexpr std::size_t aes_ecb_piece_size_bytes_max = 32u << 10;
 constexpr std::size_t aes_piece_size_bytes_max = 1u << 20;
-// How many bytes of one DES message the lanes take at a time.
+// How many bytes of one DES message run in the lanes together.
 constexpr std::size_t des_chunk_size_bytes = lane_scratch_size_bytes;
 
 using DesSchedule = std::array<std::uint64_t, des_round_count>;

@@ -151,7 +151,7 @@ class LaneRun {
   bool failed_ = false;
 };
 
-// Whether several chains of size bytes that run together give what each gives alone.
+// Whether several chains of size bytes each give the same results together as one by one.
 bool des_lanes_agree(BlockCipher cipher, Direction direction, std::size_t count, std::size_t size) {
   Bytes key(key_size_bytes(cipher));
   for (std::size_t i = 0; i < key.size(); ++i)

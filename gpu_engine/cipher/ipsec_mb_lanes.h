@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Block ciphers by libipsec-mb: keys, and the lanes in which it runs several chains of CBC at once.
+// Block ciphers by libipsec-mb: its keys, and the lanes in which it runs several chains of CBC at
+// once.
 //
 // A processor can work on many blocks in the time of one, but in CBC encryption each block waits
 // for the last. The library therefore runs up to 16 chains in parallel, one in each lane. OFB's
@@ -15,10 +16,11 @@
 
 namespace nacre::engine {
 
-// The lanes of DES and 3DES, and of AES on processors with VAES. Other processors run eight.
+// The number of lanes of DES and 3DES, and of AES on processors with VAES. Other processors have
+// eight for AES.
 inline constexpr std::size_t lane_count_max = 16;
-// How many bytes a lane takes at a time: long enough that jobs cost little, and short enough that
-// lanes of unequal messages are soon filled again.
+// How many bytes one job gives to a lane: enough that the jobs themselves cost little, and few
+// enough that a lane whose message has ended is soon filled again.
 inline constexpr std::size_t lane_piece_size_bytes = 2048;
 inline constexpr std::size_t lane_scratch_size_bytes = lane_count_max * lane_piece_size_bytes;
 
@@ -30,8 +32,8 @@ class IpsecMbCipherKey final : public CipherKey {
              MutableByteView out) const override;
   const IpsecMbCipherKey* lane_key() const override { return this; }
 
-  // Which key schedule a job gets. reversed: the subkeys of DES in the order that makes a
-  // decryption encrypt.
+  // Which key schedule a job uses. reversed: the subkeys of DES in the order with which DES
+  // decryption encrypts.
   enum class Schedule : std::uint8_t { forward, reversed };
   // Fills in all fields about the key, in a job that has been zeroed.
   void set_key(IMB_JOB& job, Schedule schedule) const;
@@ -48,8 +50,8 @@ class IpsecMbCipherKey final : public CipherKey {
   std::array<std::array<const void*, 3>, 2> des_subkeys_ = {};  // into schedules_, by Schedule
 };
 
-// One chain: CBC from iv over in, to out. For a keystream it is the CBC encryption of zeros, XORed
-// with in. iv changes.
+// One chain of CBC, from in to out, starting at iv. With keystream: out is in XOR the CBC
+// encryption of zeros. A run changes iv.
 struct Lane {
   const IpsecMbCipherKey* key;
   Direction direction;
@@ -60,14 +62,15 @@ struct Lane {
   CipherIv iv;
 };
 
-// Memory of the calling thread, lane_count_max pieces for each purpose; core dumps leave it out,
+// Memory of the calling thread, lane_scratch_size_bytes for each purpose. Core dumps leave it out,
 // and it is wiped when the thread ends. Throws std::bad_alloc.
 enum class LaneScratch : std::uint8_t { keystreams, chained_blocks, counters };
 MutableByteView lane_scratch(LaneScratch purpose);
 
-// Whether the library gives each of several chains of DES its own result; tried once. Version 2.0.0
+// Whether the library gives each of several DES chains its own result; tried once. Version 2.0.0
 // (Debian 13) fails on processors with AVX-512: two neighbours get each other's results (its issue
-// 169, mended in 2.0.1). Such chains then run one by one, and automatic takes OpenSSL for DES.
+// 169, mended in 2.0.1). Where it fails, DES chains run one by one, and automatic means OpenSSL for
+// DES.
 bool des_lanes_are_sound();
 
 // Runs the chains to their ends. Chains of one cipher and direction share the lanes.

@@ -16,7 +16,7 @@ struct Suite {
   SuiteConstruction construction;
 };
 
-// In the order of their numbers, from 1.
+// In the order of the suites' numbers, from 1.
 constexpr std::array<Suite, cipher_suite_number_max> suites = {{
     {"aes-256-gcm", BlockCipher::aes_256, SuiteConstruction::gcm},
     {"aes-192-gcm", BlockCipher::aes_192, SuiteConstruction::gcm},

@@ -42,17 +42,19 @@ std::string_view to_string(CipherSuite suite);
 Result<CipherSuite> suite_from_name(std::string_view name);
 Result<CipherSuite> suite_from_number(std::uint8_t number);
 
-// The size of the suite's whole key: the encryption key, then for CBC the key of the initialization
-// vectors, then for both HMAC constructions the HMAC key.
+// The size of the suite's whole key, which consists of the encryption key, then for CBC the key of
+// the initialization vectors, then for ctr_hmac and cbc_hmac the HMAC key. This and the next
+// functions want a known suite.
 std::size_t key_size_bytes(CipherSuite suite);
 std::size_t tag_size_bytes(CipherSuite suite);
 BlockCipher block_cipher(CipherSuite suite);
 SuiteConstruction construction(CipherSuite suite);
 
-// The suite encrypts multiples of this size: the block size for CBC, else 1.
+// The number of which a sealed size must be a multiple: the block size for CBC, else 1.
 std::size_t plain_unit_bytes(CipherSuite suite);
 
-// DES and 3DES. They are too weak for new volumes; a user gets them only with a second option.
+// Whether the suite uses DES or 3DES. They are too weak for new volumes; a user gets them only with
+// a second option.
 bool is_legacy(CipherSuite suite);
 
 // How many stored bytes of records (headers and tags included) one write session may seal before a

@@ -26,7 +26,7 @@ constexpr std::uint32_t calibrated_memory_kib_min = 64u << 10;
 constexpr std::uint32_t calibrated_memory_kib_max = 1u << 20;
 constexpr std::uint32_t calibrated_lanes_max = 4;
 
-// The time in microseconds; 0 when it could not be run.
+// The time of one argon2id() in microseconds; 0 when it failed.
 std::uint64_t measure_us(const Argon2Parameters& parameters) {
   static constexpr std::array<Byte, 16> sample = {};
   const auto start = std::chrono::steady_clock::now();
@@ -48,7 +48,7 @@ std::optional<std::uint64_t> number_in(const std::string& path, std::string_view
   return std::nullopt;
 }
 
-// The memory that is left in the smallest memory.max from this process's group up to the top
+// The least memory that is left under any memory.max from this process's group up to the top
 // (cgroup v2). Caches of files count as free.
 std::uint64_t memory_kib_of_control_groups() {
   std::ifstream groups("/proc/self/cgroup");
@@ -124,8 +124,8 @@ Result<SecretBytes> argon2id(ByteView passphrase, ByteView salt, const Argon2Par
   return output;
 }
 
-// Memory is what makes guessing expensive. So the target time is first reached with more memory,
-// and with more passes only when the most memory is used up. Time grows linearly with both.
+// Memory makes guessing expensive. So memory is raised first, and passes only once memory is at its
+// maximum. Time grows linearly with both.
 Argon2Parameters calibrate_argon2(std::uint32_t target_ms) {
   const auto memory_max = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
       machine_memory_kib() / 8, calibrated_memory_kib_min, calibrated_memory_kib_max));

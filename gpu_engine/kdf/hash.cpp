@@ -125,7 +125,7 @@ Sha256Digest hmac_sha256(ByteView key, ByteView message) {
 }
 
 // RFC 5869: PRK = HMAC(salt, key); T(i) = HMAC(PRK, T(i-1) | info | i); output = T(1) | T(2) | …
-// An empty salt stands for a hash's length of zeros; HMAC's own padding makes it that.
+// An empty salt means 32 zero bytes; HMAC's own padding turns the one into the other.
 Result<SecretBytes> hkdf_sha256(ByteView key, ByteView salt, std::string_view info,
                                 std::size_t size) {
   constexpr std::size_t size_max = 255 * sha256_size_bytes;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys from keys (HKDF-SHA256, RFC 5869), keys from passphrases (Argon2id, RFC 9106), message
 // authentication (HMAC-SHA256, RFC 2104), SHA-256, and random bytes from the operating system.
+// Thread-safe. When memory is exhausted, std::bad_alloc is thrown.
 #pragma once
 
 #include <array>
@@ -17,14 +18,15 @@ namespace nacre::engine {
 inline constexpr std::size_t sha256_size_bytes = 32;
 using Sha256Digest = std::array<Byte, sha256_size_bytes>;
 
-// HKDF extract-and-expand; info is the purpose, e.g. "nacre write session". size <= 255 * 32.
+// HKDF extract-and-expand. info: the purpose, e.g. "nacre write session". size: bytes of the
+// result; invalid_argument above 255 * 32.
 Result<SecretBytes> hkdf_sha256(ByteView key, ByteView salt, std::string_view info,
                                 std::size_t size);
 Sha256Digest hmac_sha256(ByteView key, ByteView message);
 Sha256Digest sha256(ByteView message);
 
-// HMAC-SHA256 under one key for many messages: the key is hashed once. Immutable, thread-safe,
-// wiped when freed. Throws std::bad_alloc.
+// HMAC-SHA256 under one key for many messages: the key is hashed once. Thread-safe; the key's state
+// is wiped when freed.
 class HmacSha256Key {
  public:
   explicit HmacSha256Key(ByteView key);
@@ -49,20 +51,22 @@ inline constexpr std::uint32_t argon2_memory_kib_min = 8u << 10;
 inline constexpr std::uint32_t argon2_memory_kib_max = 4u << 20;
 inline constexpr std::uint32_t argon2_passes_max = 64;
 
-// invalid_argument outside the bounds above (a hostile keyring must not eat the machine).
+// salt: at least 8 bytes. size: bytes of the result, 4 to 1,024. invalid_argument outside these
+// bounds and those of Argon2Parameters: a hostile keyring must not use up the machine.
+// out_of_memory when memory_kib cannot be had.
 Result<SecretBytes> argon2id(ByteView passphrase, ByteView salt, const Argon2Parameters& parameters,
                              std::size_t size);
-// Parameters that take about target_ms on this machine; never below 64 MiB and 1 pass.
+// Parameters with which argon2id() takes about target_ms on this machine; never below 64 MiB and
+// one pass. Runs argon2id() once to measure.
 Argon2Parameters calibrate_argon2(std::uint32_t target_ms);
 
-// Physical memory; 0 when the system does not say.
+// Physical memory; 0 when the system does not report it.
 std::uint64_t machine_memory_kib();
-// How much memory this process could still get: what the system can give without evicting others,
-// swap included, within the limits of the process's control groups. UINT64_MAX when the system does
-// not say.
+// How much memory this process could still get: MemAvailable and free swap, within the limits of
+// the process's control groups. UINT64_MAX when the system reports neither.
 std::uint64_t available_memory_kib();
 
-// Fills bytes from getrandom(2).
+// Fills out from getrandom(2). Ends the process when the kernel gives no random bytes.
 void random_bytes(MutableByteView out);
 
 }  // namespace nacre::engine

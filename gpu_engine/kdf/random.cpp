@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random bytes from the kernel. Nothing is safe without them, so the process ends if the kernel
-// gives none (which takes a kernel older than 3.17).
+// gives none (as kernels before 3.17 do).
 #include <sys/random.h>
 
 #include <cerrno>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The record, which seal makes and unseal opens. docs/FORMAT.md, "Record".
+// The record: what seal makes and unseal opens. docs/FORMAT.md, "Record".
 //
 //   0        4   5   6   8             12      16         32        36      40
 //   +--------+---+---+---+-------------+-------+----------+---------+-------+-------------+-----+
@@ -14,9 +14,9 @@
 //   +-------+--+------------+---------------+--------------+------------------+---------------+
 //
 // AAD = volume id (16) + clear header bytes 0…35 (all but the CRC). Nonce = 4 zero bytes + counter
-// as u64. Key = write-session key of (epoch, salt). The tag has its suite's size; suites that take
-// whole blocks only get more zeros as padding. The CRC-32 covers bytes 0…35 and everything
-// from 40 to the end, tag included: anyone can check it without a key.
+// as u64. Key = write-session key of (epoch, salt). The tag has its suite's size. Under a suite
+// that encrypts only whole blocks, zeros are added to the padding. The CRC-32 covers bytes 0…35 and
+// everything from 40 to the end, tag included: anyone can check it without a key.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ namespace nacre::engine {
 
 using VolumeId = std::array<Byte, 16>;
 using SessionSalt = std::array<Byte, 16>;
-// Identifies the record in the metadata's terms; the engine only carries and compares it.
+// Names the record for the metadata; the engine only stores and compares it.
 using RecordIdentity = std::array<Byte, 32>;
 
 struct RecordHeader {
@@ -64,19 +64,19 @@ inline constexpr std::size_t record_header_size_bytes = sizeof(RecordHeader);
 inline constexpr std::size_t record_aad_header_size_bytes = offsetof(RecordHeader, crc32);
 inline constexpr std::size_t record_size_bytes_min =
     record_header_size_bytes + sizeof(RecordBodyHeader) + tag_size_bytes_min;
-// A record holds at most chunk_size_bytes_max plain bytes. This is record_size_bound() of the
-// longest under the padding and the tag that take most; a header with a larger size is corrupt.
+// record_size_bound() of chunk_size_bytes_max plain bytes, the most that a record holds, under the
+// padding and the suite that add most. A header with a larger size is corrupt.
 inline constexpr std::size_t record_size_bytes_max =
     record_header_size_bytes + 1081344 + tag_size_bytes_max;
 
 enum class Padding : std::uint8_t { none = 0, padme = 1 };
 
-// Body size after padding. Padmé (Nikitin et al., PETS 2019) adds at most 12 %, and leaks O(log log
-// n) bits of the length.
+// The body's size after padding. Padmé (Nikitin et al., PETS 2019) adds at most 12 %, and leaks
+// O(log log n) bits of the length.
 std::uint64_t padded_size(Padding padding, std::uint64_t body_size);
 
-// The body's size under a suite: padded, then filled up to whole blocks where the suite takes only
-// those.
+// The body's size under a suite: padded_size(), rounded up to whole blocks where the suite encrypts
+// only whole blocks.
 std::uint64_t sealed_body_size(CipherSuite suite, Padding padding, std::uint64_t body_size);
 
 // The most bytes that a record of plain_size bytes can take under any codec. The sealer uses
@@ -84,11 +84,12 @@ std::uint64_t sealed_body_size(CipherSuite suite, Padding padding, std::uint64_t
 std::size_t record_size_bound(CipherSuite suite, Padding padding, std::size_t plain_size);
 
 // Parses and checks the clear header at the front of bytes: magic, version, reserved fields, and
-// that stored_size lies between the smallest record and bytes.size(), and is no larger than the
-// largest. corrupt (or unsupported for a later version). Does not check the CRC.
+// that stored_size is at least record_size_bytes_min and at most bytes.size() and
+// record_size_bytes_max. corrupt, or unsupported for a later version. Does not check the CRC.
 Result<RecordHeader> parse_record_header(ByteView bytes);
 
-// The keyless check: parse_record_header() and the CRC. corrupt says which of them failed.
+// The check that needs no key: parse_record_header(), then the CRC. The error's text says which of
+// them failed.
 Result<RecordHeader> verify_record_crc(ByteView record);
 
 // The same two checks with static text, for the hot path.
