@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Follows what one backend is doing, parts of payloads from their begin to their end, and learns
-// from the times that they take.
+// Follows the parts of payloads that one backend runs, and measures how long they take.
 //
-// When nothing overlapped a part, its time is its own. When parts overlapped, only the time of all
-// of them is known: from the begin of the first one until the backend was idle, or until eight of
-// them had ended. If all of them were of one class, that time is divided in proportion to the
-// predictions, and is one measurement for each size among them. Otherwise nothing is learned; nor
-// is anything from a time in which something else kept the backend from its work. Not thread-safe.
-// Times are nanoseconds of one clock; a clock that stands still teaches nothing.
+// A part that runs alone is measured by itself. Of parts that overlap only the time of all together
+// is known: from the begin of the first part until the backend is idle, or until eight parts have
+// ended. If all of these are of one class, the time is divided in proportion to the predictions,
+// and is one measurement for each size among the parts. Parts of several classes give no
+// measurement; neither does a time that includes a disturbance. Not thread-safe. Times are
+// nanoseconds of one clock; where it does not advance, there is no measurement.
 #pragma once
 
 #include <array>
@@ -21,8 +20,8 @@ namespace nacre::engine {
 // The part of a payload that one backend gets.
 struct PlannedPart {
   double predicted_ns = 0;
-  CostCell cell = no_cost_cell;  // of the whole part; none where it has many classes
-  double factor = 1;             // of the cell, at the time of the prediction
+  CostCell cell = no_cost_cell;  // of the whole part; none where the part has many classes
+  double factor = 1;             // the cell's, at the time of the prediction
 };
 
 class BusyPeriods {
@@ -33,16 +32,18 @@ class BusyPeriods {
   };
 
   void begin(const PlannedPart& part, std::uint64_t now_ns);
-  // Ends a part that has begun. The measurements learned from it exist until the next call.
+  // Ends a part that has begun. Returns the measurements that this completes; valid until the next
+  // call.
   std::span<const Measurement> end(const PlannedPart& part, std::uint64_t now_ns);
 
-  // Between the two calls something that is no payload keeps the backend from its work.
+  // A disturbance, between the two calls, is something other than a payload that keeps the backend
+  // from its work. Disturbances may overlap.
   void begin_disturbance();
   void end_disturbance() { --disturbance_count_; }
 
   bool is_idle() const { return active_count_ == 0; }
-  // The predicted work that is left of the parts that have begun. It is at least a quarter of them:
-  // parts that take longer than predicted are not over yet.
+  // The predicted time that is left of the parts that have begun. At least a quarter of their
+  // predicted time, since parts that take longer than predicted are still running.
   double backlog_ns(std::uint64_t now_ns) const;
 
  private:

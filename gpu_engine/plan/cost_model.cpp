@@ -24,9 +24,10 @@ constexpr std::string_view magic = "nacre-engine-costs 2 ";
 // Count this up when a kernel or a codec of the cpu becomes faster or slower, or when a class is
 // measured in another way. Costs that were kept are then measured again.
 constexpr int model_version = 8;
-// The search for a split takes steps of this share.
+// The search for a split tries shares of 1/16, 2/16 and so on.
 constexpr int share_steps = 16;
-// A device may take this many times as long as the cpu and still get a share.
+// While the cpu has a backlog, a device may take this many times as long as the cpu for work that
+// does not split, and still get it.
 constexpr double hardly_slower = 1.3;
 
 std::string processor_name() {
@@ -39,7 +40,8 @@ std::string processor_name() {
   return "unknown processor";
 }
 
-// The class that differs only in that no message is one thread's; the same class where none is.
+// The class that differs only in that many threads of a device share each message. Classes that are
+// so already are returned as they are.
 WorkClass parallel_class(WorkClass work) {
   switch (work.kind) {
     case WorkKind::crypt_serial:
@@ -85,14 +87,14 @@ double CostModel::cost(const Costs& costs, WorkClass work, double bytes) {
   return at[i - 1] + (at[i] - at[i - 1]) * (bytes - low) / (high - low);
 }
 
-// A message runs on one thread, so a few messages take as long as one for each thread would.
+// A message runs on one thread, so a few messages take as long as one message for each thread.
 double CostModel::cpu_ns(WorkClass work, double bytes, double longest) const {
   const double share = std::max(bytes, longest * cpu_threads_) / static_cast<double>(sizes.front());
   return cost(cpu_, work, bytes) * std::min(1.0, share);
 }
 
-// For a few messages of a chunk that run together, the difference between the serial and the
-// parallel class is one thread's time for a chunk.
+// The smallest measured payload is a few messages of one chunk each, all of which run at once. So
+// the costs of the serial and the parallel class differ there by one thread's time for a chunk.
 double CostModel::cuda_ns(WorkClass work, double bytes, double longest) const {
   if (bytes <= 0) return 0;
   const WorkClass parallel = parallel_class(work);
@@ -178,8 +180,8 @@ std::optional<CostModel> CostModel::read(const std::string& file, const std::str
 
 namespace {
 
-// Makes the file; a file that exists under that name stays. In somebody else's folder, as under
-// sudo, the file belongs to that user.
+// Makes the file if there is none of that name. In somebody else's folder, as under sudo, the file
+// belongs to that user.
 bool write_new_file(const std::filesystem::path& path, std::string_view text) {
   const int folder = open(path.parent_path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return false;

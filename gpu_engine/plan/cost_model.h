@@ -2,12 +2,13 @@
 // What work costs on each backend of this machine, measured once and kept in a file; and how work
 // is divided by these costs.
 //
-// A cost is the time of a whole payload of one class, by its size. No single speed describes a
-// device: it needs milliseconds for any batch, and then grows slowly. Between measured sizes costs
-// are interpolated. Beyond the last size they grow as between the last two. Below the first size
-// the cpu's costs are in proportion, as long as there are messages for all of its threads, and a
-// device's cost stays the same. Where a device gives each message to one thread, it takes at least
-// as long as that thread does for the longest message. Immutable, so thread-safe.
+// A cost is the time of a whole payload of one class, by the payload's size. No single speed
+// describes a device: it needs milliseconds for the smallest batch, and little more for a larger
+// one. Between measured sizes costs are interpolated. Beyond the last size they grow as between the
+// last two. Below the first size the cpu's cost is in proportion to the size, as long as there are
+// messages for all threads, and a device's cost stays the same. Where one thread of a device runs a
+// whole message, the device takes at least as long as the thread with the longest message. A
+// CostModel never changes, so all calls are thread-safe.
 #pragma once
 
 #include <array>
@@ -32,37 +33,37 @@ struct Work {
 class CostModel {
  public:
   static constexpr std::size_t size_count = 4;
-  // The plain bytes of the payloads that are measured.
+  // The sizes of the measured payloads, in plain bytes.
   static constexpr std::array<std::uint64_t, size_count> sizes = {1u << 20, 4u << 20, 16u << 20,
                                                                   64u << 20};
   using ClassCosts = std::array<double, size_count>;       // nanoseconds, by size
   using Costs = std::array<ClassCosts, work_class_count>;  // by index_of()
 
-  // Runs payloads on both backends, for two or three seconds in all. allocate gives the memory for
-  // them. Nothing when there is no memory or a message fails. cpu_threads: the cpu's number of
+  // Runs payloads on both backends, for two or three seconds in all, in memory from allocate.
+  // Nothing when there is no memory or a message fails. cpu_threads: the number of the cpu's
   // threads.
   static std::optional<CostModel> measure(Backend& cpu, Backend& cuda,
                                           const std::function<Result<Arena>(std::size_t)>& allocate,
                                           unsigned cpu_threads);
-  // Predicts the cost of sizes[i], i at least 1, from those before it: from the first in
-  // proportion, else as the cost grew between the last two, and no less than the last.
+  // Predicts the cost of sizes[i], i at least 1, from the costs of smaller sizes. With one smaller
+  // size: in proportion to the size. With more: the cost grows as between the two before, and never
+  // falls.
   static double predict(const ClassCosts& costs, std::size_t i);
-  // Takes out what disturbed single runs. More work never costs less, and a disturbance only adds
-  // to a time. So the cost of a size is at most that of any larger one.
+  // Removes disturbances of single runs. More work never costs less, and a disturbance only adds
+  // time. So the cost of each size is lowered to the least cost of the larger sizes.
   static ClassCosts without_hiccups(ClassCosts measured);
-  // Names everything that costs depend on: the backends, the processor, the engine's version and
-  // this model's.
+  // Names everything that costs depend on: the backends, the processor, and the versions of the
+  // engine and of this model.
   static std::string machine(const std::string& cpu_name, const std::string& cuda_name);
-  // The costs in a file of this machine; nothing where there is no file, or it is another
-  // machine's.
+  // The costs in the file; nothing when the file does not exist, is damaged, or was written for
+  // another machine().
   static std::optional<CostModel> read(const std::string& file, const std::string& machine,
                                        unsigned cpu_threads);
-  // Replaces the file as a whole. If it cannot be written, that is no error: the costs are measured
-  // again.
+  // Replaces the whole file. A failure is ignored: the next process measures the costs again.
   void write(const std::string& file, const std::string& machine) const;
 
-  // splits: the classes for which both backends together are sooner than the better one alone.
-  // Where both wait for the host's memory, they are not.
+  // splits: the classes whose payloads end sooner on both backends together than on the better one
+  // alone. They do not where both backends wait for the host's memory.
   CostModel(const Costs& cpu, const Costs& cuda, const WorkClasses& splits,
             unsigned cpu_threads = 1)
       : cpu_(cpu), cuda_(cuda), splits_(splits), cpu_threads_(cpu_threads) {}
@@ -70,11 +71,12 @@ class CostModel {
   // longest: bytes of the longest message.
   double cpu_ns(WorkClass work, double bytes, double longest) const;
   double cuda_ns(WorkClass work, double bytes, double longest) const;
-  // How many bytes of the work to give to the devices so that everything ends soonest, when each
-  // backend has that many nanoseconds of other work before it. It is 0 for a class that does not
-  // split where the devices alone are slower, however busy the cpu is. cuda_load: how many times as
-  // much each device has to take as when the costs were measured, since others are lost; at least
-  // 1. learned: factors for the costs; nullptr: costs are as measured.
+  // How many bytes of the work to give to the devices so that all of it ends soonest. Each backend
+  // first has its backlog of other work to do. A class that does not split goes as a whole to one
+  // backend: to the cpu where devices alone, without their backlog, are slower, however long the
+  // cpu's backlog is (with a backlog of the cpu: more than 1.3 times as slow). cuda_load: the work
+  // of each device relative to when the costs were measured; above 1 when others are lost. learned:
+  // factors for the costs; nullptr: costs are as measured.
   std::uint64_t cuda_share(const Work& work, double cuda_load, double cpu_backlog_ns,
                            double cuda_backlog_ns, const LearnedCosts* learned = nullptr) const;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the planner asks of a backend on devices, in addition to what every backend does. Tests use
-// an implementation without devices.
+// What a backend on devices can do for the planner, in addition to Backend. Tests use an
+// implementation without devices.
 #pragma once
 
 #include <functional>
@@ -17,14 +17,14 @@ namespace nacre::engine {
 
 struct CudaOptions {
   unsigned queued_payload_max = 64;
-  // Called from one of the backend's threads: at most once a device when it first fails at
-  // something, and once when it is lost.
+  // Called on one of the backend's threads: once for each device when it first fails, and once when
+  // it is lost.
   std::function<void(std::string_view)> warn = {};
 };
 
 struct CudaStats {
   std::uint64_t message_count = 0;       // ended well on a device
-  std::uint64_t input_bytes = 0;         // of those
+  std::uint64_t input_bytes = 0;         // of all messages of the batches that devices ran
   std::uint64_t failed_batch_count = 0;  // ended on the cpu because a device failed
 };
 
@@ -38,11 +38,11 @@ class DeviceBackend : public Backend {
     submit_sorted(payload, std::move(sorted), [&] { ended.count_down(); });
     ended.wait();
   }
-  // Like submit(), for all messages of a payload that find_alike() accepts. They are not sorted
-  // before: the thread that runs a part of them sorts it, and counts its results.
+  // Like submit(), for all messages of a payload that find_alike() accepts. The messages are not
+  // sorted: each thread that runs a part of them sorts the part and counts its results.
   virtual void submit_unsorted(Payload& payload,
                                std::function<void(const MessageCounts&)> done) = 0;
-  // Like run(), in the same way.
+  // Like run(), for the same payloads.
   virtual MessageCounts run_unsorted(Payload& payload) {
     std::latch ended(1);
     MessageCounts counts;
@@ -54,12 +54,12 @@ class DeviceBackend : public Backend {
     return counts;
   }
 
-  // Page-locked memory that devices read and write without a copy on the host. Errors:
-  // out_of_memory.
+  // Page-locked memory, the caller's own, that devices read and write without a copy on the host.
+  // Errors: out_of_memory.
   virtual Result<Arena> allocate(std::size_t size_bytes) = 0;
   virtual CudaStats stats() const = 0;
-  // How many times its share each device has to take: 1 when all devices work, more when some are
-  // lost, and 0 when all are.
+  // How much more work each remaining device has, since others are lost: 1 when all devices work,
+  // 2 when half of them are lost, and 0 when all are.
   virtual double load_factor() const = 0;
   // For measurements: the seconds that the first device's kernels take for the payload, which is
   // one batch of one kind, with inputs and outputs in the device's memory. Fills the results.
@@ -69,7 +69,8 @@ class DeviceBackend : public Backend {
   virtual Result<DeviceCeilings> measure_ceilings() = 0;
 };
 
-// cpu outlives the backend that is made. An error says why there is none: "cuda: none (…)".
+// Makes the backend on all devices. cpu must outlive it. The error's text says why there is none:
+// "cuda: none (…)".
 using DeviceMaker =
     std::function<Result<std::unique_ptr<DeviceBackend>>(const CudaOptions&, Backend& cpu)>;
 

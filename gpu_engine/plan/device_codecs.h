@@ -10,11 +10,11 @@
 
 namespace nacre::engine {
 
-// Devices decode every one of them, whatever level it was coded at.
+// A codec that devices have. They decode its streams, whatever level these were coded at.
 struct DeviceCodec {
   Codec codec;
-  // The levels that devices encode. At other levels users expect a ratio that only the cpu's
-  // encoder reaches. Level 0 of gdeflate is one of these, since it is level 3.
+  // The levels at which devices encode. At other levels users expect a ratio that only the cpu's
+  // encoder reaches. Level 0 of gdeflate means level 3, which is such a level.
   int encode_level_min;
   int encode_level_max;
 };

@@ -22,24 +22,23 @@ namespace {
 
 constexpr std::uint64_t chunk = chunk_size_bytes_default;
 constexpr CipherSuite gcm_suite = CipherSuite::aes_256_gcm;
-// The suite with HMAC that costs a device most: it encrypts serially as well.
+// The kind of suite with HMAC that costs a device most: CBC encrypts serially as well.
 constexpr CipherSuite hmac_suite = CipherSuite::aes_256_cbc;
-// Each size is run at least run_count times, and up to the maximum while all its runs took no
-// longer than that; the quickest run counts. A size that takes long is run once. The first run of a
-// class may load code, or have the driver compile it, and does not count.
+// Each size is run run_count times, and then again, up to run_count_max times, until its runs
+// together take runs_ns. A size is run once when the run takes long_ns. The quickest run counts.
+// The first run of a class does not count, since it may load code or have the driver compile it.
 constexpr int run_count = 2;
 constexpr int run_count_max = 8;
 constexpr double runs_ns = 3e6;
 constexpr double long_ns = 20e6;
-// A size is not measured when the first one takes this long; nor, from the second size on, when a
-// run takes long, or when its time grows nearly as fast as its size and is not short any more. The
-// model then predicts it: as it grew between the last two sizes, or, after the first, in
-// proportion.
+// When a size is predicted instead of measured, by CostModel::predict(). The second size: when the
+// first takes first_ns_max. Later sizes: when the size before takes long_ns; or when it takes
+// steady_cost_ns and steady_cost_growth times as long as the size before it.
 constexpr double first_ns_max = 60e6;
 constexpr double steady_cost_ns = 3e6;
 constexpr double steady_cost_growth = 3;
-// Both backends together have to be sooner than the better one by this factor. Memory and cores
-// that they share are scarcer in long runs than in the short ones here.
+// A class splits when both backends together take at most this share of the better one's time.
+// Long runs compete more for shared memory and cores than the short runs here, hence the margin.
 constexpr double split_gain = 0.8;
 
 bool is_rsa(WorkKind work) {
@@ -52,19 +51,19 @@ bool is_hmac(WorkKind work) {
          work == WorkKind::reseal_hmac || work == WorkKind::crypt_hmac;
 }
 
-// Whether the class reads the outputs of another one.
+// Whether the class reads what another class has written.
 bool reads_outputs(WorkKind work) {
   return work == WorkKind::unseal || work == WorkKind::unseal_hmac ||
          work == WorkKind::decompress || work == WorkKind::reseal || work == WorkKind::reseal_hmac;
 }
 
-// A level that devices encode.
+// A level at which devices encode.
 std::int8_t level_of(Codec codec) {
   const DeviceCodec* const found = find_device_codec(codec);
   return static_cast<std::int8_t>(found == nullptr ? 0 : found->encode_level_min);
 }
 
-// How many bytes a message of the class stands for.
+// How many bytes a message of the class counts as: size_of().
 std::uint64_t message_bytes(WorkKind work) {
   switch (work) {
     case WorkKind::rsa_private:
@@ -91,7 +90,7 @@ class Measurement {
                     64);
   }
 
-  // Runs the largest payload. A class that reads outputs then finds what it wrote.
+  // Runs the largest payload, whose outputs the classes of reads_outputs() then read.
   bool write_outputs(Backend& backend, WorkClass work) {
     Payload payload = make(work, CostModel::sizes.back());
     run(backend, payload);
@@ -349,8 +348,8 @@ class Costing {
   bool measure_split(WorkClass work) {
     const std::size_t at = index_of(work);
     if (is_rsa(work.kind)) {
-      // Arithmetic shares no memory, so private operations gain. Padding and checks of new keys are
-      // the cpu's work in any case.
+      // Arithmetic hardly uses shared memory, so private operations gain from a split. For the
+      // others, padding and checks of new keys are the cpu's work in any case.
       splits_[at] = work.kind == WorkKind::rsa_private;
       return true;
     }
@@ -365,8 +364,9 @@ class Costing {
     return true;
   }
 
-  // Fills in the classes that are not measured. Under a suite with HMAC a codec is assumed to add
-  // what it adds under GCM, to the cost of records of about that length.
+  // Fills in the classes that are not measured. A codec under a suite with HMAC is assumed to add
+  // as much to the cost of none or lz77, whichever gives records of about its length, as it adds
+  // under GCM.
   void derive() {
     for (const Codec codec : costed_codecs) {
       const Codec like = codec == Codec::rle ? Codec::none : Codec::lz77;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which messages a device takes.
+// Which messages a device can run.
 #include "gpu_engine/plan/message_kind.h"
 
 #include <algorithm>
@@ -74,7 +74,7 @@ std::optional<BatchKind> find_record_kind(const Payload& payload, const Message&
     if (message.codec != Codec::none) kind.level = message.level;
     return kind;
   }
-  // The cpu would otherwise open it a second time.
+  // A device would open the record and could not decode it; the cpu would then open it again.
   if (message.operation == Operation::unseal && codec_is_available(message.codec) &&
       !device_decodes(message.codec))
     return std::nullopt;
@@ -83,7 +83,7 @@ std::optional<BatchKind> find_record_kind(const Payload& payload, const Message&
   if (message.operation == Operation::reseal) {
     if (!has_key(payload, message.new_key_index, KeyKind::suite)) return std::nullopt;
     const CipherSuite new_suite = payload.key_table[message.new_key_index].use.suite;
-    // The keys of a batch lie in one table.
+    // The keys of a batch lie in one table, of one family.
     if (family_of(block_cipher(new_suite)) != kind.family) return std::nullopt;
     kind.new_form = form_of(new_suite);
   }
@@ -140,7 +140,8 @@ std::optional<BatchKind> find_crypt_kind(const Payload& payload, const Message& 
                    .family = family_of(block_cipher(suite))};
 }
 
-// The kind, as numbers and kinds of keys show it. Other faults are found when keys are opened.
+// The kind, as far as numbers and kinds of keys show it. Other faults are found when keys are
+// opened.
 std::optional<BatchKind> find_rsa_kind(const Payload& payload, const Message& message) {
   constexpr std::uint64_t size_min = rsa_message_bits_min / 8;
   constexpr std::uint64_t size_max = rsa_device_bits_max / 8;
@@ -247,8 +248,8 @@ std::optional<BatchKind> find_kind(const Payload& payload, const Message& messag
   }
 }
 
-// Whether everything that find_kind() looks at is as in another message of that kind. Neighbours
-// are nearly always alike, so that a payload of thousands costs one comparison a message.
+// Whether message agrees with other, which is of that kind, in everything that find_kind() looks
+// at. Neighbours nearly always agree, so a payload of thousands costs one comparison a message.
 bool is_like(const Message& message, const Message& other, const BatchKind& kind) {
   if (message.operation != other.operation || message.key_index != other.key_index ||
       message.codec != other.codec || message.level != other.level)
@@ -282,7 +283,7 @@ bool is_like(const Message& message, const Message& other, const BatchKind& kind
 
 Sorted sort_by_kind(const Payload& payload, MessageIndexes indexes, std::uint64_t size_max) {
   Sorted sorted;
-  const Message* last = nullptr;  // the last message that has a kind, which is the group's
+  const Message* last = nullptr;  // the last message that has a kind: that of groups[last_group]
   std::size_t last_group = 0;
   for (const std::uint32_t index : indexes) {
     const Message& message = payload.messages[index];

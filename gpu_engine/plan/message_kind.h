@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which messages of a payload a device does, sorted by what it does with them. Each message is
-// looked at once: the planner deals sorted messages out, and batches are cut from those that it
-// leaves to devices. Free of CUDA.
+// Which messages of a payload a device can run, sorted by kind. Each message is looked at once: the
+// planner deals out sorted messages, and batches are cut from the ones that it gives to devices.
+// Free of CUDA.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace nacre::engine {
 
-// What a device does with a message: everything that two messages of a batch have in common.
+// What a device does with a message: everything that all messages of a batch have in common.
 struct BatchKind {
   Operation operation = Operation::seal;
   KeyForm form = KeyForm::gcm;                         // of operations that need a key
@@ -29,8 +29,7 @@ struct BatchKind {
   bool operator==(const BatchKind&) const = default;
 };
 
-// The codec of those streams of a batch that are coded. If the batch's codec is automatic, some are
-// not coded.
+// The codec of a batch's coded streams. If kind.codec is automatic, some streams stay uncoded.
 CodecChoice encoder_of(const BatchKind& kind);
 
 KeyForm form_of(CipherSuite suite);
@@ -40,13 +39,13 @@ CipherFamily family_of(BlockCipher cipher);
 struct KindGroup {
   BatchKind kind;
   std::vector<std::uint32_t> indexes;  // into Payload::messages
-  std::vector<std::uint32_t> weights;  // what each takes of a batch's size, with its aad
+  std::vector<std::uint32_t> weights;  // each message's batch_weight() and aad
   std::uint64_t input_bytes = 0;       // the sum over all of them
 };
 
 struct Sorted {
-  std::vector<KindGroup> groups;    // one for each kind; its messages keep their order
-  std::vector<std::uint32_t> rest;  // those that no device does, or whose fault the cpu has to find
+  std::vector<KindGroup> groups;    // one for each kind; messages of a kind keep their order
+  std::vector<std::uint32_t> rest;  // for the cpu: a device cannot run them, or they have a fault
 };
 
 // size_max: the largest weight of a message, below 4 GiB; larger messages go to the rest. Throws
@@ -58,26 +57,27 @@ inline bool is_rsa(Operation operation) {
   return operation == Operation::rsa_public || operation == Operation::rsa_private ||
          operation == Operation::rsa_generate;
 }
-// Whether the mode gives each message to one thread.
+// Whether one thread of a device encrypts or decrypts a whole message.
 bool is_serial_cipher(const BatchKind& kind);
-// The same for a hash, as HMAC does.
+// Whether one thread of a device hashes a whole message, for an HMAC.
 bool has_serial_hash(const BatchKind& kind);
 
 // Thousands of short messages that seem to be of one kind. Sorting them on one thread would take
-// longer than a device needs for all of them. So they are not sorted in advance: each thread that
-// runs them sorts a stretch, and finds the messages in it that do not fit.
+// longer than a device needs to run them. So each thread that runs a stretch of them sorts the
+// stretch, and finds the messages in it that are of another kind.
 struct Alike {
   BatchKind kind;
-  bool has_one_size = false;     // all messages of the sample stand for as many bytes (size_of())
+  bool has_one_size = false;     // size_of() is the same for all messages of the sample
   std::uint64_t size_bytes = 0;  // the average over the sample
   std::uint64_t size_longest = 0;
 };
-// Looks at a sample. Nothing for kinds whose messages are put in order within a batch.
+// Looks at a sample of the payload. Nothing when the payload is not of that sort, and for kinds
+// whose messages a batch orders by length.
 std::optional<Alike> find_alike(const Payload& payload);
 
-// What a message takes of a batch's size, without its aad.
+// How many bytes of batch_size_bytes a message needs, without its aad.
 std::uint64_t batch_weight(const Message& message);
-// Leaves the group only its first messages: count of them, or all if it has fewer.
+// Shortens the group to its first count messages; a shorter group stays as it is.
 void keep_first(KindGroup& group, std::size_t count, const Payload& payload);
 
 }  // namespace nacre::engine

@@ -33,17 +33,17 @@ std::uint64_t cuda_size_bytes_min_of(WorkClass work) {
 constexpr std::uint64_t cpu_payload_bytes = 2u << 20;
 constexpr std::uint64_t cuda_payload_bytes = 16u << 20;
 
-// A device works on several payloads at the same time, so one more waits only for a part of the
-// time that they take alone: one payload of 16 MiB seals lz77 at a third of the speed that many
-// reach together. Part of that is also learned. And a caller that waits for a device leaves the
-// cores to the threads that make the next payload (both were measured: docs/PERFORMANCE.md,
-// "Scaling").
+// The share of a device's backlog for which a new payload waits. A device works on several payloads
+// at the same time: one payload of 16 MiB seals lz77 at a third of the speed that many reach
+// together. The learned factors contain some of this already. A caller that waits for a device also
+// leaves the cores to the threads that make the next payload (both were measured:
+// docs/PERFORMANCE.md, "Scaling").
 constexpr double cuda_backlog_share = 0.25;
 
 // How many of the last messages of a payload are searched for a record that was opened.
 constexpr std::size_t looked_at_for_codec = 256;
 
-// The costs of this machine: from the file, else measured, once a process.
+// The costs of this machine, from the file or else measured; kept for later engines of the process.
 std::optional<CostModel> find_costs(const EngineOptions& options, CpuBackend& cpu,
                                     DeviceBackend& cuda) {
   static Mutex mutex;
@@ -59,7 +59,7 @@ std::optional<CostModel> find_costs(const EngineOptions& options, CpuBackend& cp
   if (!known) {
     known = CostModel::measure(
         cpu, cuda, [&](std::size_t size) { return cuda.allocate(size); }, cpu.thread_count());
-    // The cpu finished work at which a device failed, so its time is not what a device costs.
+    // If a device failed, the cpu finished its work, and the time is not the device's.
     if (cuda.stats().failed_batch_count > 0) known.reset();
     if (known && !options.cost_file.empty()) known->write(options.cost_file, machine);
   }
@@ -71,8 +71,8 @@ std::optional<CostModel> find_costs(const EngineOptions& options, CpuBackend& cp
   return known;
 }
 
-// Messages of one kind. They are of one class, except for records that are opened: these count as
-// the class of most of their bytes.
+// The work of messages of one kind. All of them are of one class, except records to be opened:
+// these count as the class of most of their bytes.
 Work work_of(const Payload& payload, MessageIndexes indexes, Codec record_codec) {
   Work work;
   const Message& first = payload.messages[indexes.front()];
@@ -92,7 +92,8 @@ Work work_of(const Payload& payload, MessageIndexes indexes, Codec record_codec)
   return work;
 }
 
-// Whether the payload is too small to be worth waking a device. Stops as soon as that is decided.
+// Whether the payload is too small to be worth waking a device. Looks at no more messages than the
+// answer needs.
 bool is_small(const Payload& payload) {
   std::uint64_t sum = 0;
   for (const Message& message : payload.messages) {
@@ -131,12 +132,12 @@ Plan all_on_cpu(const Payload& payload, const PlannedPart& part) {
   return plan;
 }
 
-// The first messages of a kind, as many as take a number of bytes.
+// How many of a kind's first messages were taken, and their bytes.
 struct Taken {
   std::size_t count = 0;
   std::uint64_t bytes = 0;
 };
-// Takes at least as many bytes as asked for.
+// Takes as few messages as have at least bytes together, or all.
 Taken take_messages(const Payload& payload, MessageIndexes indexes, std::uint64_t bytes) {
   Taken taken;
   while (taken.count < indexes.size() && taken.bytes < bytes)
@@ -144,7 +145,7 @@ Taken take_messages(const Payload& payload, MessageIndexes indexes, std::uint64_
   return taken;
 }
 
-// Adds up what one backend does of each kind in a payload.
+// Adds up one backend's parts of all kinds in a payload.
 class PartSum {
  public:
   void add(const PlannedPart& of_kind) {
@@ -241,7 +242,7 @@ Plan Planner::plan(const Payload& payload, bool waits) {
   const bool may_use_cuda =
       cuda_ != nullptr && payload.order == MessageOrder::soonest && !(waits && is_engine_thread());
   const double load_factor = may_use_cuda ? cuda_->load_factor() : 0;
-  // The cpu does other work than what is dealt out here, of unknown length.
+  // These payloads of the cpu are not predicted.
   if (load_factor == 0 || (choice_ == EngineChoice::automatic && (!costs_ || is_small(payload))))
     return begin(all_on_cpu(payload, PlannedPart{}));
   if (auto unsorted = deal_out_unsorted(payload, load_factor)) return std::move(*unsorted);
@@ -330,7 +331,7 @@ Plan Planner::deal_out(const Payload& payload, Sorted sorted, double load_factor
     const bool has_choice =
         work.bytes >= cuda_size_bytes_min_of(work.work_class) && !is_undecodable;
     std::uint64_t share = 0;
-    // A few messages run on one thread without a choice, so nothing is learned from them.
+    // A few messages have no choice of backend and run on one thread: nothing is learned from them.
     bool teaches = has_choice;
     if (has_choice)
       share = costs_->cuda_share(work, load_factor, cpu_before + cpu.ns(), cuda_before + cuda.ns(),
@@ -372,8 +373,8 @@ std::array<double, 2> Planner::backlogs() const {
           state_->busy[index_of(Side::cuda)].backlog_ns(now) * cuda_backlog_share};
 }
 
-// A share of whole messages may have another size, and so another cost, than the one that was asked
-// for. Where one backend alone is sooner, it gets everything.
+// share is now of whole messages, so it may be larger than the best share. Returns all or nothing
+// where one backend alone ends sooner than both with this share.
 std::uint64_t Planner::whole_if_sooner(const Work& work, double load_factor, std::uint64_t share,
                                        double cpu_before, double cuda_before) const {
   if (share == 0 || share >= work.bytes) return share;
@@ -388,7 +389,8 @@ std::uint64_t Planner::whole_if_sooner(const Work& work, double load_factor, std
   return ns(whole) < ns(share) ? whole : share;
 }
 
-// For work that is a whole payload, of which the devices would best have that share.
+// work: a whole payload. share: what the devices should get by prediction. The result differs where
+// a trial is due.
 Planner::Dealt Planner::share_or_trial(const Work& work, double load_factor, std::uint64_t share) {
   const auto whole = static_cast<double>(work.bytes);
   const auto on_cuda = static_cast<double>(share);
@@ -398,7 +400,7 @@ Planner::Dealt Planner::share_or_trial(const Work& work, double load_factor, std
   Trials::Choice choice = Trials::Choice::both;
   double chosen_ns = std::max(predict(Side::cpu, work, whole - on_cuda).predicted_ns,
                               predict(Side::cuda, work, on_cuda * load_factor).predicted_ns);
-  // When both share the work, the one of which less is known.
+  // When both backends share the work, the one with fewer measurements is tried.
   Side other =
       learned.payload_count(cuda.cell) < learned.payload_count(cpu.cell) ? Side::cuda : Side::cpu;
   if (share == 0 || share == work.bytes) {
@@ -408,10 +410,10 @@ Planner::Dealt Planner::share_or_trial(const Work& work, double load_factor, std
   }
   const PlannedPart& tried = other == Side::cuda ? cuda : cpu;
   const double model_ns = tried.predicted_ns / tried.factor;
-  // Whatever is learned, that backend would not become the better one.
+  // Even with the lowest possible factor the tried backend would not become the better one.
   const bool is_hopeless = model_ns > chosen_ns * LearnedCosts::factor_max;
   const LockGuard lock(state_->mutex);
-  // After a device is lost, each of the others takes more, and nothing is known about that.
+  // After a device is lost, each of the others has more to do, and earlier trials say nothing.
   if (std::exchange(state_->load_factor, load_factor) != load_factor) state_->trials = Trials();
   const bool other_is_idle = state_->busy[index_of(other)].is_idle();
   const bool all_idle = other_is_idle && state_->busy[1 - index_of(other)].is_idle();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owns the backends and decides which of them runs which messages of a payload.
+// Owns the backends, and decides which of them runs which messages of a payload.
 #pragma once
 
 #include <array>
@@ -23,16 +23,15 @@ namespace nacre::engine {
 
 class CpuBackend;
 
-// The messages of a payload, each with one of the two backends, and the times that are expected
-// there.
+// Which backend runs which messages of a payload, and the times predicted for both.
 struct Plan {
   std::vector<std::uint32_t> cpu;
   std::vector<KindGroup> cuda;  // none of them empty
-  // All messages are for devices, and nobody has looked at each: the two members above are empty,
-  // and the size of the input is not known.
+  // All messages go to devices unsorted, see Alike: the two members above are empty, and
+  // input_bytes is not known.
   bool is_unsorted = false;
   std::uint64_t input_bytes = 0;  // of the payload
-  // Indexed by Side: what ended() must be told. Nothing for a backend that gets no part.
+  // By Side: what to pass to ended(). Nothing for a backend without a part.
   std::array<std::optional<PlannedPart>, 2> parts = {};
 };
 
@@ -49,20 +48,20 @@ class Planner {
   Planner(Planner&&) noexcept;
   ~Planner();
 
-  // Thread-safe. Throws std::bad_alloc. The choice cuda gives devices everything that they can do.
-  // automatic deals messages out so that all end soonest, after everything that has been planned
-  // and has not ended() yet (for a device: after a part of that). waits: the calling thread will
-  // wait for the payload. If the waiting thread is a backend's own, the device's batches might be
-  // its own to run. So all messages then go to the cpu, where the caller takes part. The parts of a
-  // plan begin with this call.
+  // Thread-safe. Throws std::bad_alloc. The choice cuda gives devices everything that they can run.
+  // automatic deals messages out so that all of them end soonest, after the plans that have not
+  // ended() yet (devices work on several payloads at once, so only a quarter of theirs counts).
+  // waits: the calling thread will wait for the payload. A backend's own thread must not wait for a
+  // device, whose batches it may have to run itself; so all messages then go to the cpu, where the
+  // caller takes part. The parts of a plan begin with this call.
   Plan plan(const Payload& payload, bool waits);
   // Thread-safe. Call it once for each backend that a plan uses, as soon as that backend has ended
-  // its part. Its time is used to predict later payloads.
+  // its part. The part's time is used to predict later payloads.
   void ended(const Plan& plan, Side side) { ended(plan.parts[index_of(side)], side); }
   void ended(const std::optional<PlannedPart>& part, Side side);
-  // Thread-safe. Call it with a payload that has ended. Later records whose codec nobody knows are
-  // assumed to have the codec of its last compressed record. Before the first such payload, lz77 is
-  // assumed.
+  // Thread-safe. Call it with a payload that has ended. Later records of unknown codec are assumed
+  // to have the codec of this payload's last compressed record; before the first such payload,
+  // lz77.
   void learn(const Payload& payload);
 
   Backend& cpu() const;
@@ -79,15 +78,15 @@ class Planner {
  private:
   Planner(EngineChoice choice, std::unique_ptr<CpuBackend> cpu, std::unique_ptr<DeviceBackend> cuda,
           std::optional<CostModel> costs, std::string why_no_cuda, PlannerClock clock);
-  // Deals out many similar messages, which go to one backend as a whole; nothing where both should
-  // share.
+  // Gives many similar messages to one backend as a whole; nothing where find_alike() finds none,
+  // or where both backends should share.
   std::optional<Plan> deal_out_unsorted(const Payload& payload, double load_factor);
   Plan deal_out(const Payload& payload, Sorted sorted, double load_factor);
   std::uint64_t whole_if_sooner(const Work& work, double load_factor, std::uint64_t share,
                                 double cpu_before, double cuda_before) const;
   struct Dealt {
     std::uint64_t share;
-    bool teaches = true;  // its time is used to learn
+    bool teaches = true;  // whether the part's time is used to learn
   };
   class Disturbance;
   Dealt share_or_trial(const Work& work, double load_factor, std::uint64_t share);
@@ -104,7 +103,7 @@ class Planner {
     Mutex mutex;                                              // held also while costs are learned
     std::array<BusyPeriods, 2> busy NACRE_GUARDED_BY(mutex);  // by Side
     Trials trials NACRE_GUARDED_BY(mutex);
-    double load_factor NACRE_GUARDED_BY(mutex) = 1;  // of those backends
+    double load_factor NACRE_GUARDED_BY(mutex) = 1;  // with which the trials were made
   };
   std::unique_ptr<State> state_ = std::make_unique<State>();
   PlannerClock clock_;

@@ -14,17 +14,17 @@ constexpr std::uint16_t interval_max = 256;
 // Growth of the interval before the second trial, and after it.
 constexpr unsigned interval_growth_first = 4;
 constexpr unsigned interval_growth = 8;
-// How many payloads come before a trial that is predicted to take twice as long.
+// How many payloads come before a trial that is predicted to take twice as long (loss 1).
 constexpr double payloads_per_loss = 100;
 constexpr double payloads_per_first_loss = 12;
-// A backend that is thought to take up to three times as long is tried after a warm-up.
+// A backend that is predicted to take up to three times as long is warmed up before a trial.
 constexpr double warm_loss_max = 2;
 constexpr double warm_up_ns = 5e5;
 constexpr double warm_up_count_max = 15;
 double warm_up_count(double payload_ns) {
   return std::clamp(std::ceil(warm_up_ns / payload_ns), 1.0, warm_up_count_max);
 }
-// How many payloads one trial has.
+// The most payloads of one trial that are measured.
 constexpr std::uint8_t counted_count_max = 7;
 
 }  // namespace

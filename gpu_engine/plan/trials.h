@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides which payloads try the backend that is thought to be the slower one. If it were never
-// tried, a wrong estimate of it would never be corrected.
+// Decides which payloads go, as a trial, to the backend that is predicted to be slower. Without
+// trials a wrong prediction for that backend would never be corrected.
 //
-// For one class and size the first trial comes with the fourth payload, and the next ones 16, 128
-// and then 256 payloads later each. The interval is 16 after the other backend has become the
-// better one, and 4 after a trial that was sooner than the better one. A trial with a larger
-// predicted loss is rarer: before it come enough payloads for it to cost a hundredth of them, or a
-// twelfth while the other backend has had fewer than two payloads.
+// Of each class and size the fourth payload is the first trial. The next trials come 16, then 128,
+// then each time 256 payloads later; at most 16 after the two backends have changed places, and 4
+// after a trial that ended sooner than predicted for the better backend. A trial with a larger
+// predicted loss is rarer: as many payloads come first as make the loss a hundredth of their time,
+// or a twelfth while the tried backend has had fewer than two payloads.
 //
-// A backend that was idle for a while is slow at first: threads wake, and memory is in no cache. So
-// a trial with little at stake begins with payloads from which nothing is learned: with one, or
-// with as many as are predicted to take half a millisecond together, since sixteen threads wake in
-// that time and not in a number of payloads. A trial goes on, for at most six more payloads, while
-// it is sooner than the better backend or still gets faster. Otherwise a backend that once fell
-// behind would never be seen at its full speed. Meanwhile the better backend was idle, so nothing
-// is learned from its next payloads either. Not thread-safe.
+// A backend that was idle for a while is slow at first: its threads wake up, and its memory is in
+// no cache. So a trial with little at stake begins with payloads that warm the backend up and are
+// not measured: at least one, and as many as are predicted to take half a millisecond together,
+// because sixteen threads wake in that time, however many payloads it is. A trial goes on, for at
+// most six more payloads, while it is sooner than the better backend or still gets faster.
+// Otherwise a backend that once fell behind would never be seen at its full speed. Meanwhile the
+// better backend was idle, so its next payloads are not measured either. Not thread-safe.
 #pragma once
 
 #include <array>
@@ -26,9 +26,9 @@ namespace nacre::engine {
 
 enum class Trial : std::uint8_t {
   none,
-  warm_up,  // to be tried, but nothing is learned from it
-  counted,
-  settle,  // not to be tried, and nothing is learned from it
+  warm_up,  // run it on the slower backend, but learn nothing from it
+  counted,  // run it on the slower backend, and learn from it
+  settle,   // run it on the better backend, but learn nothing from it
 };
 
 class Trials {
@@ -38,14 +38,14 @@ class Trials {
   struct Payload {
     WorkClass work;
     double bytes = 0;
-    // The backend thought to be best for it; none where that depends on what else is running.
+    // The better backend (or both) by prediction; none where that depends on what else is running.
     Choice choice = Choice::none;
-    double chosen_ns = 0;  // the time predicted for it
-    double tried_ns = 0;   // the time predicted for the other one
-    double loss = 0;       // how much longer the other one is predicted to take, as a share of it
-    bool can_try = true;   // whether this payload may go to the other one
-    unsigned known_count = 0;  // how many payloads the other one has had
-    bool went_well = false;    // whether it was sooner with its last payload
+    double chosen_ns = 0;      // the time predicted for the better backend
+    double tried_ns = 0;       // the time predicted for the slower backend
+    double loss = 0;           // (tried_ns - chosen_ns) / chosen_ns, at least 0
+    bool can_try = true;       // whether this payload may go to the slower backend
+    unsigned known_count = 0;  // how many measurements of the slower backend there are
+    bool went_well = false;    // whether its last measurement is less than chosen_ns
     bool got_faster = false;   // whether its last payload was faster than the one before
   };
 
@@ -59,12 +59,12 @@ class Trials {
     std::uint32_t payload_count = 0;  // since the last trial
     std::uint16_t interval = interval_first;
     Choice choice = Choice::none;
-    bool is_trying = false;          // with the payload before
-    std::uint8_t warm_up_count = 0;  // how many payloads of the trial still teach nothing
-    std::uint8_t counted_count = 0;  // payloads of that trial that count
-    std::uint8_t settle_count = 0;   // payloads after it that teach nothing
+    bool is_trying = false;          // the payload before was part of a trial
+    std::uint8_t warm_up_count = 0;  // how many payloads of the trial are still to warm up
+    std::uint8_t counted_count = 0;  // how many payloads of the trial were measured
+    std::uint8_t settle_count = 0;   // how many payloads are still to settle
   };
-  // Indexed as the cells of one backend; those of the other are not used.
+  // Indexed by the cells of Side::cpu, whichever backend is tried.
   std::array<Place, LearnedCosts::cell_count> places_ = {};
 };
 

@@ -19,12 +19,12 @@ enum class WorkKind : std::uint8_t {
   unseal,
   compress,
   decompress,
-  // Under a suite with HMAC, for which a device gives each message to one thread.
+  // Under a suite with HMAC, where one thread of a device hashes a whole message.
   seal_hmac,
   unseal_hmac,
-  // These are one class each.
+  // The kinds from here on are one class each.
   reseal,
-  reseal_hmac,  // from or to such a suite
+  reseal_hmac,  // from or to a suite with HMAC
   checksum,
   crypt,
   crypt_serial,  // a block cipher's serial modes
@@ -40,7 +40,7 @@ enum class WorkKind : std::uint8_t {
 inline constexpr std::size_t work_kind_count = 17;
 inline constexpr std::size_t coded_kind_count = 6;
 
-// The codecs that are told apart: those that devices have.
+// The codecs with classes of their own: those that devices have.
 inline constexpr std::array costed_codecs = {Codec::none, Codec::lz77,     Codec::rle,
                                              Codec::lzw,  Codec::gdeflate, Codec::huffman};
 
@@ -62,10 +62,11 @@ WorkClass work_class_at(std::size_t index);
 // "seal lz77", "checksum".
 std::string to_string(WorkClass work);
 
-// For messages that both backends can do. What automatic will choose is not known before the bytes
-// are looked at, so it counts as gdeflate, its choice for most bytes that get smaller. The codec of
-// a record is known only when it is open. A record that is no shorter than its plain bytes has
-// codec none. Any other is assumed to have Message::codec, or record_codec where that is none.
+// The class of a message that both backends can run. The choice of Codec::automatic is not known
+// before the bytes are looked at, so it counts as gdeflate, its choice for most bytes that get
+// smaller. The codec of a record is known only when the record is open. A record that is no shorter
+// than its plain bytes counts as codec none. Any other counts as Message::codec, or as record_codec
+// where Message::codec is none.
 WorkClass class_of(const Payload& payload, const Message& message,
                    Codec record_codec = Codec::lz77);
 
@@ -75,8 +76,9 @@ inline constexpr std::uint64_t rsa_private_bytes = 8u << 10;
 inline constexpr std::uint64_t rsa_public_bytes = 512;
 inline constexpr std::uint64_t rsa_generate_bytes = 512u << 10;
 
-// The number of plain bytes that a message counts as. For RSA they grow as the work does: with the
-// square of the modulus's length, for private operations the cube, for new keys the fourth power.
+// The number of plain bytes that a message counts as. For RSA the number grows as the work does:
+// with the square of the modulus's length, for private operations with its cube, for new keys with
+// its fourth power.
 std::uint64_t size_of(const Message& message);
 
 }  // namespace nacre::engine
