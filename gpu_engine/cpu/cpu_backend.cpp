@@ -92,7 +92,7 @@ struct CpuBackend::Job {
 
   Payload& payload;
   MessageIndexes indexes;
-  std::vector<std::uint32_t> owned_indexes;  // of a submitted job: the memory that indexes shows
+  std::vector<std::uint32_t> owned_indexes;  // of a submitted job: what indexes refers to
   ExpandedKeys keys;
   Schedule schedule;
   // Indexed by part, and by split message.
@@ -157,7 +157,7 @@ ExpandedKeys CpuBackend::expand_keys(const Payload& payload) {
   return expanded;
 }
 
-// False when there was no memory for the schedule; the results then say so.
+// False when there was no memory for the schedule; the results then have that error.
 bool CpuBackend::prepare(Job& job) {
   Payload& payload = job.payload;
   try {
@@ -256,7 +256,7 @@ void CpuBackend::remove_from_queue(Job& job) {
   room_arrived_.notify_one();
 }
 
-// A participant leaves when the cursor has passed the last message.
+// A participant leaves when the cursor has passed the last task.
 void CpuBackend::leave(UniqueLock<Mutex>& lock, Job& job) {
   if (job.queued) remove_from_queue(job);
   if (--job.participant_count > 0) return;

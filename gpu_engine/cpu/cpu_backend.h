@@ -2,14 +2,16 @@
 // The backend on the processor's cores: a fixed set of threads that share the messages of a
 // payload.
 //
-// A payload becomes a job: a schedule of tasks and one cursor. Each participant moves the cursor by
-// one task and runs that task, until the tasks are used up; the last one to leave ends the job.
-// Locks are taken per job and participant, never per task or message. The caller of run() takes
-// part, so run() makes progress even when every worker is busy, and needs no worker when the
-// payload is small.
+// A payload becomes a job: a schedule of tasks and one cursor. Each participant, a thread, moves
+// the cursor by one task and runs that task, until no tasks are left; the last participant to leave
+// ends the job. Locks are taken once for each job and participant, never for a task or a message.
+// The caller of run() is a participant, so run() makes progress even when every worker is busy, and
+// needs no worker when the payload is small.
 //
-// Invariants: a job in the queue can take more participants and may have tasks left; the count of
-// submitted jobs in the queue is bounded; done() runs once, on a worker, after all results.
+// Invariants: a job in the queue has room for more participants and may have tasks left. submit()
+// waits while the queue holds queued_payload_max submitted jobs, unless an engine's own thread
+// calls it. done() runs once, after all results: on a worker, or on the calling thread when there
+// is no memory for the job.
 #pragma once
 
 #include <atomic>
@@ -54,8 +56,8 @@ class CpuBackend final : public Backend {
 
   const unsigned queued_payload_max_;
   KeyCache key_cache_;
-  // The callers that are within run(). When there are many, each of them is a worker of its own,
-  // and waking others gains nothing.
+  // How many callers are within run(). They share the workers equally: many callers are enough
+  // threads by themselves.
   std::atomic<unsigned> caller_count_{0};
   Mutex mutex_;
   ConditionVariable work_arrived_;

@@ -17,11 +17,11 @@ namespace nacre::engine {
 using KeyObject = std::variant<std::shared_ptr<const AeadKey>, std::shared_ptr<const CipherKey>,
                                RsaPublicKey, RsaPrivateKey>;
 
-// invalid_argument or unsupported, as the class of the kind says.
+// Errors are those of the class for the kind: invalid_argument or unsupported.
 Result<KeyObject> expand_key(const KeyUse& use, ByteView key);
 
-// Stands at the index that messages name. A key that could not be expanded has no object, and every
-// message that names it gets the key's error.
+// One for each entry of Payload::key_table, at the same index. A key that could not be expanded has
+// no object, and every message that names the key gets its error.
 struct ExpandedKey {
   std::optional<KeyObject> object;
   ErrorCode error = ErrorCode::invalid_argument;

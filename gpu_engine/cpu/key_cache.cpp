@@ -20,8 +20,8 @@ Result<KeyObject> KeyCache::get(const KeyUse& use, ByteView key) {
       return entry->expanded;
     }
   }
-  // Two threads may both get here with one key. The later entry is then a harmless duplicate, which
-  // ages away.
+  // Two threads may both get here with the same key. The later entry is then a harmless duplicate,
+  // which is dropped in time.
   NACRE_ASSIGN(KeyObject expanded, expand_key(use, key));
   const LockGuard lock(mutex_);
   entries_.push_front({hash, use, SecretBytes(key), expanded});

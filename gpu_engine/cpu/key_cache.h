@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expanded keys by their raw bytes, so that a key schedule is made once instead of once a payload.
+// Finds expanded keys by their raw bytes, so that a key schedule is made once instead of once for
+// each payload.
 //
-// Bounded: the key that was not used for the longest time is dropped first, and is wiped when the
-// last payload that runs with it has ended. Thread-safe; asked once for each key of a payload,
-// never per message.
+// Holds at most key_count_max keys. The least recently used one is dropped first, and is wiped when
+// the last payload that runs with it has ended. Thread-safe. get() is called once for each key of a
+// payload, not for each message.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ class KeyCache {
 
   Result<KeyObject> get(const KeyUse& use, ByteView key);
   std::size_t size() const;
-  // Forgets all keys. A key that no payload runs with is wiped before this returns, any other when
+  // Forgets all keys. A key that no payload is using is wiped before this returns, any other when
   // the last payload that uses it ends.
   void clear();
 

@@ -33,8 +33,8 @@ bool lies_within(std::uint64_t offset, std::uint64_t size, std::uint64_t whole) 
   return offset <= whole && size <= whole - offset;
 }
 
-// The most input that the longest kind of message has: a ciphertext may carry a tag, and a stream
-// is longer than the bytes that it could not make smaller.
+// The most input that a message of this operation may have. Beyond message_size_bytes_max, a
+// ciphertext may have a tag, and a codec's stream may be longer than its plain bytes.
 std::uint64_t input_size_max(const Message& message) {
   switch (message.operation) {
     case Operation::decrypt:

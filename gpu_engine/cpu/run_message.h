@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs messages of a payload on the calling thread: one alone, several serial ones together, or a
-// part of one that is split over several threads.
+// Runs messages of a payload on the calling thread: a single message, several serial messages
+// together, or one part of a message that several threads share.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,8 @@ using ExpandedKeys = std::vector<ExpandedKey>;
 MessageResult run_message(const Payload& payload, const ExpandedKeys& keys,
                           std::size_t message_index) noexcept;
 
-// A message to encrypt or decrypt with the key of a block cipher, in which no fault was found.
+// A message to encrypt or decrypt with the key of a block cipher. find_cipher_work() gives nothing
+// for any other message, or when the message has a fault.
 struct CipherWork {
   const CipherKey* key;
   Direction direction;
@@ -38,7 +39,7 @@ void run_serial_messages(Payload& payload, const ExpandedKeys& keys,
                          std::span<const std::uint32_t> message_indexes) noexcept;
 
 // Bytes of a message that can be processed without the rest of it: bytes of find_checksum_input(),
-// or of find_cipher_work() in a mode that is not serial. offset is whole blocks.
+// or of find_cipher_work() in a mode that is not serial. offset: a multiple of the block size.
 struct Part {
   std::uint32_t message_index;
   std::uint64_t offset;
@@ -46,10 +47,10 @@ struct Part {
   CipherIv iv;  // the vector that the part starts from
 };
 
-// The part's own result. Throws nothing.
+// Runs the part and returns its own result. Throws nothing.
 MessageResult run_part(const Payload& payload, const ExpandedKeys& keys, const Part& part) noexcept;
 
-// The message's result, made of the results of all its parts in order. There is at least one part.
+// The message's result. parts and results: all of the message's parts, in order, at least one.
 MessageResult combine_parts(std::span<const Part> parts, std::span<const MessageResult> results);
 
 }  // namespace nacre::engine

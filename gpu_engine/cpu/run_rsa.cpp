@@ -56,7 +56,7 @@ MessageResult run_rsa(const ExpandedKey& key, const Message& message, ByteView i
     return rsa_failed(ErrorCode::invalid_argument, "message's key is not an RSA key");
   const RsaPublicKey public_key =
       private_key != nullptr ? private_key->public_key() : *key.rsa_public();
-  // This is known before the work is done.
+  // Checked here, before the work is done.
   if (output.size() < public_key.modulus_size_bytes())
     return rsa_failed(ErrorCode::range, "output is smaller than the RSA modulus");
   return write_out(oaep ? public_key.wrap(input, label) : public_key.apply(input), output);

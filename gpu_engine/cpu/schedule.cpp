@@ -13,13 +13,14 @@
 namespace nacre::engine {
 namespace {
 
-// Waking a worker costs some 10 us. With less work than this, one thread alone is done sooner.
+// Waking a worker costs some 10 us. Less work than this ends sooner on one thread.
 constexpr std::uint64_t alone_cost_ns_max = 128u << 10;
-// How much work a participant takes at a time: enough to make the cursor cheap for small messages.
+// How much work a task has: enough to make the cursor's cost small, even for small messages.
 constexpr std::uint64_t task_cost_ns = 64u << 10;
 constexpr std::uint64_t message_cost_ns = 200;
 constexpr std::uint64_t part_size_bytes_min = 64u << 10;
-// How many parts a message has per worker. More than one, so that a thread may come late.
+// How many parts a message has for each worker: more than one, so that a thread that comes late
+// finds work and delays nobody.
 constexpr std::uint64_t parts_per_worker = 4;
 
 // Picoseconds a byte.
@@ -61,7 +62,7 @@ std::uint64_t crypt_ps(const Payload& payload, const Message& message) {
 }
 
 std::uint64_t rsa_ns(const Message& message, std::uint64_t size) {
-  // In 256ths of 2048 bits, kept within the sizes that keys have.
+  // In bytes, of which 2048 bits have 256; kept within the sizes of keys.
   const std::uint64_t bits =
       message.operation == Operation::rsa_generate ? message.rsa_bits : 8 * size;
   const std::uint64_t length = std::clamp<std::uint64_t>(bits, 2048, 8192) / 8;
@@ -113,7 +114,7 @@ class Scheduler {
     std::stable_sort(schedule_.tasks.begin(), schedule_.tasks.end(), by_falling_cost);
   }
 
-  // Each message joins the last task, or opens the next one.
+  // Each message joins the last task, or begins a new one.
   void add_tasks_as_given(bool alone) {
     std::optional<BlockCipher> cipher_before;
     for (const std::uint32_t index : indexes_) {
@@ -143,7 +144,7 @@ class Scheduler {
     return work->key->cipher();
   }
 
-  // True when the message went to the split messages or to the serial ones.
+  // True when the message was added to the split messages or to the serial ones.
   bool sort_out(std::uint32_t index, bool alone) {
     const Message& message = payload_.messages[index];
     if (message.operation == Operation::checksum) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decides in which order, and in what pieces, the messages of a payload run.
 //
-// Nothing here changes a result: the caller's order is that of Payload::results. A task is what one
-// thread takes at a time. Tasks run in the order of their cost, the dearest first, so that no
-// thread is left with a long one at the end (Graham 1969: at most 4/3 of the best order's time).
-//   * Messages that can be processed in parts, and are long, are split.
+// Nothing here changes a result or the order of Payload::results. A task is a piece of work that
+// one thread runs to its end. Tasks run in the order of their cost, the longest first, so that no
+// thread is left with a long task at the end (Graham 1969: at most 4/3 of the best order's time).
+//   * Long messages that can be processed in parts are split.
 //   * Serial messages of block ciphers share the lanes of one thread.
-//   * Everything else runs alone; cheap messages are joined into tasks of some 65 us.
+//   * All other messages run one by one; cheap ones are joined into tasks of some 65 us.
 //
-// A payload whose order is as_given gets tasks in that order instead. They are made of neighbours
-// and of whole messages, since a part that is late would outlast the message after it.
+// With MessageOrder::as_given tasks keep the order of the messages. Such a task has only
+// neighbouring and whole messages: a late part could end after the message that follows it.
 #pragma once
 
 #include <cstdint>
@@ -41,10 +41,11 @@ struct Schedule {
   std::vector<std::uint32_t> order;  // message indexes, each once except those in parts
   std::vector<Part> parts;
   std::vector<Split> splits;
-  unsigned worker_count = 1;  // how many threads are worth waking
+  unsigned worker_count = 1;  // how many threads should run the tasks
 };
 
-// A rough estimate of a message's time on one thread. Only the order of the tasks depends on it.
+// A rough estimate of a message's time on one thread. The order and the size of tasks, and the
+// number of threads, depend on it.
 std::uint64_t estimate_cost_ns(const Payload& payload, const Message& message);
 
 // Schedules the messages that indexes names. worker_count_max: at least 1. Throws std::bad_alloc.
