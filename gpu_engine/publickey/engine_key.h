@@ -10,9 +10,9 @@
 
 namespace nacre::engine {
 
-// name: "ID:KEY", where KEY is a name that the engine ID understands. Null when the engine gives no
-// key of that name; not_found when there is no such engine; unsupported when OpenSSL was built
-// without engines.
+// name: "ID:KEY", where KEY is a name that the engine ID understands. Null when the engine has no
+// key of that name or does not give it out, as after a wrong PIN; not_found when there is no such
+// engine; unsupported when OpenSSL was built without engines.
 Result<OpensslOwner<EVP_PKEY>> load_engine_key(const std::string& name, PinPrompt& prompt);
 
 }  // namespace nacre::engine

@@ -4,8 +4,8 @@
 
 namespace nacre::engine {
 
-// From now on OpenSSL wipes all memory that it frees. Call it once, before anything else of
-// OpenSSL's; it returns false, without effect, when that is too late.
+// From now on OpenSSL wipes all memory that it frees. Call this once, before any other function of
+// OpenSSL; false, without effect, when that is too late.
 bool wipe_what_openssl_frees();
 
 }  // namespace nacre::engine

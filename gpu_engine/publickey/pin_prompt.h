@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers OpenSSL's questions for a PIN or passphrase, so that it never asks on the terminal
-// itself. The user is asked at most once, and only when a PIN is needed.
+// Answers OpenSSL's questions for a PIN or passphrase, so that OpenSSL itself never asks on the
+// terminal. Calls ask at most once, and only when OpenSSL needs a PIN. Not thread-safe; ask must
+// outlive the prompt.
 #pragma once
 
 #include <openssl/ui.h>
@@ -23,7 +24,7 @@ class PinPrompt {
   UI_METHOD* method() const { return method_; }
   void* method_data() { return this; }
   bool was_asked() const { return was_asked_; }
-  // Why there is no PIN.
+  // The error of ask, if it gave no PIN.
   const std::optional<Error>& failure() const { return failure_; }
 
  private:

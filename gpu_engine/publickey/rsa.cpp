@@ -20,7 +20,8 @@
 namespace nacre::engine {
 namespace {
 
-// OAEP with SHA-256 for both hash and mask (RFC 8017, 7.1). The parameters point to the label.
+// OAEP with SHA-256 for both hash and mask (RFC 8017, 7.1). Points to the label, which must outlive
+// this.
 class OaepParameters {
  public:
   explicit OaepParameters(std::string_view label)
@@ -65,14 +66,14 @@ OpensslOwner<EVP_PKEY_CTX> make_context(EVP_PKEY* key) {
   return OpensslOwner<EVP_PKEY_CTX>(EVP_PKEY_CTX_new_from_pkey(nullptr, key, nullptr));
 }
 
-// Encoding a key that has been checked fails only for want of memory.
+// Encoding a checked key fails only when memory is exhausted.
 void require(bool succeeded) {
   if (!succeeded) throw std::bad_alloc();
 }
 
-// Keys that were found sound, by the digest of their public half. To check a key OpenSSL tests
-// whether the modulus is composite, which takes milliseconds, and every batch of a device reads its
-// keys again. Thread-safe.
+// The digests of the public halves of keys that passed the check. OpenSSL's check tests whether the
+// modulus is composite, which takes milliseconds, and every batch of a device reads its keys again.
+// Thread-safe.
 class SoundKeys {
  public:
   bool has(const Sha256Digest& digest) {

@@ -14,8 +14,8 @@ namespace nacre::engine {
 
 namespace {
 
-// 128 * 8 * 2^14 bytes of memory. With more than twice that OpenSSL would not open the file by
-// default. Four iterations make up for it.
+// 128 * 8 * 2^14 bytes = 16 MiB of memory. By default OpenSSL opens no file that needs more than
+// twice as much, so parallelism 4 makes guessing expensive instead.
 constexpr std::uint64_t scrypt_cost = 1u << 14;
 constexpr std::uint64_t scrypt_block_size = 8;
 constexpr std::uint64_t scrypt_parallelism = 4;

@@ -45,7 +45,7 @@ bool read(BIGNUM* number, std::span<const std::uint32_t> limbs) {
                      static_cast<int>(limbs.size_bytes()), number) != nullptr;
 }
 
-// The values that are needed of one of the two primes.
+// The values that belong to one of the two primes.
 struct Prime {
   Number value = new_secret(), below = new_secret(), exponent = new_secret();
   Number odd_part = new_secret();  // of below: below = odd_part * 2^twos
@@ -76,7 +76,7 @@ struct Numbers {
     return p.is_there() && q.is_there() && n && e && d && multiple && q_inverse && scratch &&
            more_scratch && context;
   }
-  // False for want of memory, or where the exponent has no inverse.
+  // False when memory is exhausted, or when the exponent has no inverse.
   bool compute() {
     BN_CTX* const c = context.get();
     return p.prepare(c) && q.prepare(c) && BN_set_word(e.get(), public_exponent) == 1 &&
@@ -95,8 +95,8 @@ struct Numbers {
            BN_is_one(scratch.get());
   }
 
-  // power = base^exponent, for both primes. Both run at once where the processor has instructions
-  // for that.
+  // power = base^exponent modulo each prime, for both primes at once where the processor has
+  // instructions for that.
   bool raise(const Number Prime::*exponent) const {
     return BN_mod_exp_mont_consttime_x2(p.power.get(), p.base.get(), (p.*exponent).get(),
                                         p.value.get(), p.montgomery.get(), q.power.get(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers of an RSA key, as limbs for arithmetic elsewhere than in OpenSSL; and keys made of
-// primes that were found elsewhere.
+// The numbers of an RSA key, as limbs for arithmetic outside OpenSSL (on a device); and keys made
+// of primes that were found outside OpenSSL.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,16 @@ namespace nacre::engine {
 
 enum class RsaNumber : std::uint8_t { modulus, p, q, p_exponent, q_exponent, q_inverse };
 
-// Wiped when freed. Immutable, so thread-safe.
+// Thread-safe. Wiped when freed.
 class RsaNumbers {
  public:
-  // kind: rsa_public or rsa_private, with its DER as in a payload. invalid_argument for bytes that
-  // are no such key. unsupported for a key that does not have two primes, whose numbers contradict
-  // each other, or whose public exponent is even, below 3, or longer than 64 bits.
+  // kind: rsa_public or rsa_private; der: as for Payload::add_rsa_public_key() or
+  // add_rsa_private_key(). invalid_argument for bytes that are no such key. unsupported for a key
+  // that does not have two primes, whose numbers contradict each other, or whose public exponent is
+  // even, below 3, or longer than 64 bits.
   static Result<RsaNumbers> from_der(KeyKind kind, ByteView der);
-  // The same for a public key. The last 64 are kept: reading a key takes as long as many operations
-  // with it, and all batches of a payload want it at once. Any thread may call this.
+  // from_der() for a public key, from a cache of the last 64 keys. Reading a key takes as long as
+  // many operations with it, and all batches of a payload need the key at the same time.
   static Result<std::shared_ptr<const RsaNumbers>> of_public_key(ByteView der);
   RsaNumbers(RsaNumbers&&) noexcept;
   ~RsaNumbers();
@@ -30,13 +31,14 @@ class RsaNumbers {
   int modulus_bits() const;
   int prime_bits() const;  // of the longer prime; 0 for a public key
   std::uint64_t public_exponent() const;
-  // Little-endian limbs with zeros above. Errors: invalid_argument when the number does not fit;
-  // out_of_memory.
+  // Fills limbs with the number, least significant limb first, then zeros. Errors: invalid_argument
+  // when the number does not fit; out_of_memory.
   Result<> write(RsaNumber number, std::span<std::uint32_t> limbs) const;
-  // R^2 modulo the number, for R = 2^32 to the count of limbs.
+  // Fills limbs with R^2 modulo modulus, where R = 2^(32 * limbs.size()), for Montgomery
+  // multiplication. The errors of write().
   Result<> write_r_squared(RsaNumber modulus, std::span<std::uint32_t> limbs) const;
-  // Whether OpenSSL's arithmetic, too, raises number to the public exponent and gets raised. Both
-  // are big-endian. Errors: out_of_memory.
+  // Whether raised is number to the public exponent modulo the modulus, by OpenSSL's arithmetic.
+  // Both are big-endian. Errors: out_of_memory.
   Result<bool> confirms_public(ByteView number, ByteView raised) const;
 
  private:
@@ -46,7 +48,7 @@ class RsaNumbers {
 };
 
 // The key of two primes and the exponent 65537, as DER PKCS#8. The primes are little-endian limbs,
-// of bits / 2 bits each, and have passed as many rounds of Miller-Rabin as they need.
+// of bits / 2 bits each. The caller has tested them with enough rounds of Miller-Rabin.
 //
 // invalid_argument for primes that do not make such a key: they are equal or nearer to each other
 // than 2^(bits / 2 - 100) (FIPS 186-5, A.1.3), one is a multiple of 65537 plus one, or the private

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a private key of two primes as DER PKCS#8, without a key object: OpenSSL's encoder takes
-// locks for which threads that make keys on all cores would wait.
+// Writes a private key of two primes as DER PKCS#8 without OpenSSL, whose encoder takes locks that
+// threads on all cores would wait for.
 #pragma once
 
 #include <openssl/bn.h>
@@ -9,7 +9,7 @@
 
 namespace nacre::engine {
 
-// The fields of an RSAPrivateKey in their order (RFC 8017, A.1.2). Not owned.
+// The fields of an RSAPrivateKey in their order (RFC 8017, A.1.2). The caller owns the numbers.
 struct RsaPrivateParts {
   const BIGNUM* n;
   const BIGNUM* e;

@@ -52,7 +52,7 @@ Result<OpensslOwner<EVP_PKEY>> load_from_store(const std::string& uri, PinPrompt
 bool is_key_uri(std::string_view name) {
   const std::size_t colon = name.find(':');
   if (colon == std::string_view::npos || colon == 0) return false;
-  // RFC 3986, 3.1. A single letter is not taken for a scheme.
+  // RFC 3986, 3.1, in lower case only. A single character is not a scheme.
   return colon > 1 &&
          std::all_of(name.begin(), name.begin() + static_cast<std::ptrdiff_t>(colon), [](char c) {
            return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '-' ||
@@ -103,7 +103,8 @@ std::optional<SecretBytes> run(EVP_PKEY_CTX* context, ByteView input, std::size_
   return SecretBytes(buffer.view().first(size));
 }
 
-// Does the whole operation there. Many tokens know OAEP only with SHA-1, or only without a label.
+// Does the whole operation in the token or store. Many tokens support OAEP only with SHA-1, or only
+// without a label.
 std::optional<SecretBytes> unwrap_with_oaep(EVP_PKEY* key, ByteView wrapped,
                                             std::string_view label) {
   const auto context = decryption(key, RSA_PKCS1_OAEP_PADDING);
