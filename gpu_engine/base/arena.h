@@ -9,8 +9,8 @@
 
 namespace nacre::engine {
 
-// Memory that payloads point into; Engine::allocate() gives it (page-locked where a GPU is used).
-// Move-only. Contents are wiped when freed.
+// Owns memory that payloads point into. Engine::allocate() makes arenas, page-locked where a GPU is
+// used. Move-only. The contents are wiped when freed.
 class Arena {
  public:
   Arena() = default;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// NACRE_CHECK: what must hold at a seam where a wrong state would become wrong data. Checks stay in
-// release builds. Where one fails, the process says what and where, and ends.
+// NACRE_CHECK: a condition at a seam where a wrong state would become wrong data. Checks stay in
+// release builds. When a check fails, the process prints what failed and where, and ends.
 //
 //   NACRE_CHECK(size >= staged, "segment {} shrank from {} to {} bytes", number, staged, size);
 //
-// A check speaks of this process's own state alone. Bytes from a disk, from the kernel or from a
-// caller outside never fail one: damage there is an error (corrupt, tampered, missing), which the
-// user gets, and the process goes on.
+// A check is about this process's own state alone. Bytes from a disk, from the kernel or from a
+// caller outside never make a check fail: damage there is an error (corrupt, tampered, missing)
+// that the user gets, and the process goes on.
 //
 // The words are a literal and the arguments are numbers, so that neither names of files nor keys
 // nor content can get into a message. Arguments are evaluated only where the check fails.
@@ -25,16 +25,16 @@ struct CheckPlace {
   const char* condition;
 };
 
-// Receives the message of the check that failed: one line, after standard error has it, once in a
-// process. The thread that failed calls it. That thread may hold any lock of the program except
-// those that the sink takes. A sink that waits for longer than a few seconds ends the process by
-// SIGALRM, so that nothing keeps a mount point hanging. A sink that fails a check itself ends the
-// process at once.
+// Receives the message of the failed check, one line, after it was written to standard error. The
+// failed thread calls the sink, once in a process. That thread may hold any lock of the program
+// except those that the sink takes. If the sink takes longer than a few seconds, SIGALRM ends the
+// process, so that no mount point hangs. If a check fails within the sink, the process ends at
+// once.
 using CheckSink = void (*)(std::string_view message) noexcept;
-// null: standard error alone. Any thread.
+// null: only standard error gets the message. Thread-safe.
 void set_check_sink(CheckSink sink) noexcept;
 
-// Says that the check failed and aborts. Allocates nothing and takes no lock of its own.
+// Reports the failed check and aborts. Allocates nothing and takes no lock of its own.
 [[noreturn, gnu::cold, gnu::noinline]] void fail_check(const CheckPlace& place,
                                                        fmt::string_view words,
                                                        fmt::format_args arguments) noexcept;

@@ -8,18 +8,20 @@
 namespace nacre {
 
 // folder: a descriptor. made: a descriptor of a file that this process has just made in that
-// folder. Gives made to the owner of folder. Only root's processes do this, and not in folders that
-// root owns. If such a folder has another group than root's, which may write to it, made gets that
-// group and lets it do what the folder lets it do. Returns 0, or an errno (such as EDQUOT) for
-// which the file must not stay as it is. A file system that keeps no owners gives no error.
+// folder. Gives made to the owner of folder. Does nothing in processes that are not root's. A
+// folder that root owns changes no owner either; but if another group than root's may write to the
+// folder, made gets that group, with the folder's permissions for it. Returns 0, or an errno (such
+// as EDQUOT) after which the file must not stay as it is. A file system that keeps no owners gives
+// no error.
 int give_to_folder_owner(int folder, int made);
 
-// The same for a folder that this process has just made. Only an empty folder that root owns is
-// given away: whoever may write to the folder above may have put something else in its place.
+// Does the same for the folder name, which this process has just made in parent. Only an empty
+// folder that root owns is given away, since anybody with write access to parent may have put
+// something else in its place.
 int give_new_folder_to_owner(int parent, const std::string& name);
 
-// Makes the folder and the missing folders above it. Nobody but its owner may enter such a folder,
-// and it belongs to its parent's owner. 0, or errno.
+// Makes the folder and the missing folders above it. New folders are private to their owner, and
+// are given away as above. 0, or errno.
 int make_folders_for_owner(const std::string& path);
 
 }  // namespace nacre

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The standard library's mutexes, locks and condition variable, as clang's thread-safety analysis
-// can follow them. They cost what the standard ones cost.
+// The standard library's mutexes, locks and condition variable, with annotations for clang's
+// thread-safety analysis. They cost as much as the standard ones.
 //
-// The analysis takes the predicate of a wait for a function of its own, so the predicate repeats
-// the need:
+// To the analysis the predicate of a wait is a function of its own, so the predicate repeats which
+// mutex it needs:
 //
 //   const LockGuard lock(mutex_);
 //   UniqueLock lock(mutex_);
 //   wake_.wait(lock, [&]() NACRE_REQUIRES(mutex_) { return is_stopping_; });
 //
-// The analysis follows no lock that moves. Such a lock is one of the standard library's, over a
-// mutex of these.
+// The analysis cannot follow a lock that is moved. For such a lock use the standard library's class
+// with one of these mutexes.
 #pragma once
 
 #include <chrono>
@@ -114,12 +114,12 @@ class NACRE_SCOPED_CAPABILITY UniqueLock {
   bool owns_ = true;
 };
 
-// Releases the mutex of a lock while it lives. It is for functions that are given a lock, which the
-// analysis does not follow into them.
+// Releases a lock's mutex while this object lives. It is for functions with a lock as a parameter,
+// which the analysis does not follow.
 template <typename Lockable>
 class NACRE_SCOPED_CAPABILITY Unlocked {
  public:
-  // mutex: that of the lock, which holds it.
+  // lock holds mutex.
   Unlocked(UniqueLock<Lockable>& lock, [[maybe_unused]] Lockable& mutex) NACRE_RELEASE(mutex)
       : lock_(lock) {
     lock.unlock();
@@ -185,7 +185,7 @@ class ConditionVariable {
     native.release();
     return status;
   }
-  // Returns what the predicate says at last.
+  // Returns the predicate's last value.
   template <typename Clock, typename Duration, typename Predicate>
   bool wait_until(UniqueLock<Mutex>& lock, const std::chrono::time_point<Clock, Duration>& end,
                   Predicate predicate) NACRE_NO_THREAD_SAFETY_ANALYSIS {

@@ -11,10 +11,11 @@ namespace nacre {
 
 // Replaces control characters (C0 with newline and tab, DEL, and C1, also as U+0080 to U+009F), the
 // controls of writing direction (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069), the
-// separators U+2028 and U+2029, and bytes that are not UTF-8. Bytes become \xNN, characters past
-// them \uNNNN. Everything else stays as it is, also a backslash, so doing it twice changes nothing.
+// separators U+2028 and U+2029, and bytes that are not UTF-8. Single bytes become \xNN, longer
+// characters \uNNNN. Everything else stays as it is, also a backslash, so a second call changes
+// nothing.
 std::string printable(std::string_view text);
-// The same line by line: newlines stay.
+// printable() for each line of text; newlines stay.
 std::string printable_lines(std::string_view text);
 
 // The same characters in the strings of a JSON text, in UTF-8, become \uNNNN, as JSON writes them.

@@ -25,7 +25,7 @@ enum class ErrorCode : std::uint8_t {
   // Trouble with the request or the world.
   invalid_argument,
   unsupported,  // a format version, feature or operation that this build does not have
-  busy,         // somebody else holds it
+  busy,         // somebody else is using it
   no_space,     // ENOSPC, EDQUOT
   io,           // EIO and similar errors
   read_only,    // EROFS

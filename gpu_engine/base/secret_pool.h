@@ -2,11 +2,11 @@
 // Memory for secrets. Small secrets share pages: a volume has many 32-byte keys, and a locked page
 // for each would soon reach RLIMIT_MEMLOCK (8 MiB on Debian, less elsewhere).
 //
-// One region of address space is set aside at first use and left out of core dumps. It is cut into
-// slabs, each of which is locked when it is first taken. A slab serves blocks of one power-of-two
-// size, and becomes free again with its last block. Locking is tried, not required. A secret that
-// is too large for a slab, or that comes when the region is full, gets pages of its own: locked
-// where the limit allows and left out of core dumps as well.
+// One region of address space is reserved at first use and left out of core dumps. It is cut into
+// slabs, each of which is locked when it is first used. A slab holds blocks of one power-of-two
+// size, and is free again when its last block is freed. Locking is tried, not required. A secret
+// that is too large for a slab, or that is allocated when the region is full, gets pages of its
+// own, locked where the limit allows and left out of core dumps as well.
 #pragma once
 
 #include <cstddef>
