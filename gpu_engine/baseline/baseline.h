@@ -3,7 +3,7 @@
 // direct calls, with none of this project's code around them. Only benchmarks use this; the engine
 // itself does not.
 //
-// Some of these libraries serve no other purpose, and may be absent when this is built.
+// Some of these libraries are used for nothing else, and may be absent when this is built.
 #pragma once
 
 #include <cstdint>
@@ -49,17 +49,18 @@ struct BaselineTask {
 
 struct BaselineLibrary {
   std::string name;           // "liblz4 1.9.4"
-  std::string note;           // how its task differs from ours; empty where it does not
+  std::string note;           // how its task differs from ours; empty where the tasks are the same
   bool gives_our_bytes;       // whether its output must equal the engine's
   std::string build_package;  // the package to install so that it is built in
-  // Makes one for a thread; the task's key must live as long. Empty when it is not built in.
+  // Makes a Baseline for one thread. The task's key must outlive the Baseline. An empty function
+  // when the library is not built in.
   std::function<std::unique_ptr<Baseline>()> make;
 };
 
-// The libraries that do this task. The first is the one that it is usually compared with.
+// The libraries that do this task, first the one that the engine is usually compared with.
 std::vector<BaselineLibrary> find_baselines(const BaselineTask& task);
 
-// The most bytes that any of them writes for an input of this size.
+// The most bytes that any of these libraries writes for an input of this size.
 std::size_t baseline_output_size_bound(const BaselineTask& task, std::size_t input_size);
 
 }  // namespace nacre::engine

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of sealing, one after the other with nothing around them: compress, AES-GCM, CRC-32 by
 // direct calls of the fastest libraries. liblz4 where the codec is lz77, else the engine's own
-// codec. The difference to seal and unseal is what the engine itself costs.
+// codec. The difference to seal and unseal is the cost of the engine itself.
 //
 //   0        4        8
 //   +--------+--------+--------------+-----+
@@ -65,7 +65,7 @@ class Chain final : public Baseline {
     return stored || decompress(ByteView(opened_).first(text.output_size), piece.output);
   }
 
-  // 0 when that does not make it smaller.
+  // The compressed size; 0 when that is no smaller than plain.
   std::size_t compress(ByteView plain, MutableByteView out) const {
     if (task_.codec == Codec::none) return 0;
     if (task_.codec == Codec::lz77) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The papers' own methods on a GPU, each as its paper describes it, for `nacre-papers` to
-// compare with the engine. Nothing else uses them, and the engine does not.
+// The papers' own methods on a GPU, each as its paper describes it, for `nacre-papers` to compare
+// with the engine. Nothing else uses them.
 //
-// Every call takes its device memory, does the work, measures the time and frees the memory. It
-// returns the result, which the caller compares. Times are seconds, medians of that many
-// repetitions (at least 1; fewer where one takes long). Errors: unsupported when this build has no
-// CUDA compiler or this machine no device; out_of_memory; io. One call at a time.
+// Every call allocates its device memory, does the work, measures the time and frees the memory. It
+// returns the result, which the caller compares. Times are seconds, and medians of `repetitions`
+// runs (at least 1; fewer when a run takes long). Errors: unsupported when this build has no CUDA
+// compiler or this machine no device; out_of_memory; io. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ enum class CrcWay {
   host_xor,         // "Parallel 1": the host XORs the words
   reduction,        // "Parallel 2": in shared memory, launch by launch
   half_block,       // "Parallel 3": with blocks of half as many threads
-  table_on_device,  // like the last, with tables made on the device
-  without_tables,   // computes each byte's remainder at its place
+  table_on_device,  // half_block with tables made on the device
+  without_tables,   // computes each byte's remainder at its place, instead of looking it up
 };
 struct CrcTimes {
   double tables = 0;   // making them, and copying them where the host makes them
@@ -29,7 +29,8 @@ struct CrcTimes {
   double crc_kernel = 0;
   double xor_kernel = 0;  // all launches; for host_xor: the host's time
   double copy_out = 0;
-  // The whole time as the paper counts it: from the message on the device (whole), or on the host.
+  // The whole time as the paper counts it. whole: begins with the message on the device;
+  // whole_with_copies: begins with the message on the host.
   double whole = 0;
   double whole_with_copies = 0;
   std::uint64_t table_bytes = 0;
@@ -47,14 +48,14 @@ struct CryptTimes {
   double with_copies = 0;  // from page-locked memory and back
 };
 
-// Masood: AES-256, a thread a block, byte by byte. Each step includes the ones before it.
+// Masood: AES-256, byte by byte, one thread for each block. Each step includes the steps before it.
 enum class AesStep { global_memory, constant_memory, shared_memory, unrolled, schedule_on_device };
 // key: 32 bytes. in: whole blocks; out is as long. ECB.
 Result<CryptTimes> aes_on_device(AesStep step, bool encrypts, ByteView key, ByteView in,
                                  MutableByteView out, unsigned repetitions);
 
-// Harrison and Waldron: AES-128-CTR by tables of words, a thread a block. The host makes the key
-// schedule.
+// Harrison and Waldron: AES-128-CTR by tables of words, one thread for each block. The host makes
+// the key schedule.
 enum class TableMemory { constant, texture, shared, shared_copies };
 enum class TableLayout { single, quad };
 // shared_copies: a single table, with a copy in each bank. key and first_counter: 16 bytes.
@@ -69,7 +70,7 @@ struct ReadTimes {
 };
 // random: each thread reads in its own order. Otherwise all threads read in the order that suits
 // the memory best (the same word in constant memory, neighbours elsewhere). The words that are read
-// are checked. memory is not shared_copies.
+// are checked. memory: any but shared_copies.
 Result<ReadTimes> table_reads_on_device(TableMemory memory, bool random, std::uint64_t read_count,
                                         unsigned repetitions);
 // Each thread reads block_count blocks of 16 bytes in a row, right behind those of the thread

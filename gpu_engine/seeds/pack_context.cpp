@@ -39,7 +39,7 @@ class Prefixes {
   struct Match {
     std::size_t offset = 0, length = 0;
   };
-  // Leaves one byte over, which goes with the triple.
+  // Leaves at least one byte over, the triple's next byte.
   Match longest(std::size_t at) const {
     Match best;
     if (at + 2 >= plain_.size()) return best;

@@ -112,7 +112,7 @@ bool unpack_huffman(ByteView stream, MutableByteView out) {
 }
 
 std::size_t pack_lzw(ByteView plain, MutableByteView out) {
-  // For each prefix the first one that is a byte longer, and for that one its siblings.
+  // For each prefix the first prefix that is one byte longer, and for each prefix its next sibling.
   struct Entry {
     std::uint32_t child = none, sibling = none;
     Byte last = 0;
@@ -153,7 +153,7 @@ bool unpack_lzw(ByteView stream, MutableByteView out) {
   std::size_t to = 0;
   for (std::size_t i = 0; i < stream.size() / 2; ++i) {
     const auto code = static_cast<std::size_t>(reader.take(code_bits));
-    // For the entry that is about to be made, all but the last byte is known.
+    // The entry that is about to be made is known except for its last byte.
     const bool is_next = code == entries.size() && former.size > 0;
     if (code >= entries.size() && !is_next) return false;
     const Entry entry = is_next ? Entry{former.begin, former.size + 1} : entries[code];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The four packers of the project report of Guan and Li, serial and plain, each with a stream of
-// its own: the report's CPU columns. Where the report leaves a size open, the comment says which
-// one is used. They take any bytes and any length below 2^32. Decoders only get streams that these
-// encoders made, and are bounds-checked all the same.
+// The four packers of the project report of Guan and Li, serial and plain, each with a stream
+// format of its own: the report's CPU columns. Where the report leaves a size open, the comment
+// says which size is used. The packers accept any bytes, of any length below 2^32. Decoders only
+// get streams that these encoders made, and are bounds-checked all the same.
 #pragma once
 
 #include <optional>
@@ -30,8 +30,8 @@ bool unpack_rle(ByteView stream, MutableByteView out);
 std::size_t pack_lz77(ByteView plain, MutableByteView out);
 bool unpack_lz77(ByteView stream, MutableByteView out);
 
-// One code for the whole input, made by joining the two rarest again and again. The stream begins
-// with the lengths of the codes, a byte each.
+// One Huffman code for the whole input, made by joining the two rarest nodes again and again. The
+// stream begins with the lengths of the 256 codes, a byte each.
 std::size_t pack_huffman(ByteView plain, MutableByteView out);
 bool unpack_huffman(ByteView stream, MutableByteView out);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The papers' plain serial codes in the form of libraries, so that `nacre-papers` measures
-// them as it measures libraries.
+// The papers' plain serial codes in the form of libraries, so that `nacre-papers` measures them as
+// it measures libraries.
 #pragma once
 
 #include "gpu_engine/baseline/baseline.h"

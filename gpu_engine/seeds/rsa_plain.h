@@ -2,7 +2,7 @@
 // RSA as in the project report of Guan and Li: square and multiply over Montgomery products in
 // plain loops, with the private exponent as it is (no Chinese remainders, no window), and keys by
 // trial division with the primes below 1,000 and 32 rounds of Miller and Rabin. It is neither
-// constant in time nor blinded: it is for measurements only, with keys made for them.
+// constant in time nor blinded. Use it for measurements only, with keys made for them.
 #pragma once
 
 #include <cstdint>

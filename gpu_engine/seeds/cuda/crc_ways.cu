@@ -178,7 +178,7 @@ class CrcRun {
                            is_reduced() ? 4 : 4 * size(), cudaMemcpyDeviceToHost, stream_.get());
   }
 
-  // The work left for the host once the words are there: all of them, or one.
+  // The host's part once the words are copied: XORs all of them, or takes the only one.
   cudaError_t finish() {
     const cudaError_t error = cudaStreamSynchronize(stream_.get());
     std::uint32_t crc = 0;

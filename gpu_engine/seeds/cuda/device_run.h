@@ -15,8 +15,7 @@ namespace nacre::engine::seeds {
 // unsupported when the machine has no device that works.
 Result<> need_device();
 
-// The device's time for the work that `work` puts on the stream; the median of that many
-// repetitions.
+// The device's time for the work that `work` puts on the stream: the median of `repetitions` runs.
 Result<double> device_seconds(cudaStream_t stream, unsigned repetitions,
                               const std::function<cudaError_t()>& work);
 // The host's time for work that ends when the stream is empty.

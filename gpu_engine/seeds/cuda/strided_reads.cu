@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Harrison and Waldron's memory test (figure 6 of their paper): what it costs when neighbouring
-// threads read far from each other, each of them its own stretch of blocks.
+// threads read far from each other, each thread its own stretch of blocks.
 #include "gpu_engine/seeds/cuda/device_run.h"
 
 namespace nacre::engine::seeds {
