@@ -277,6 +277,10 @@ struct EmulatedThreadIndex {
                                                         unsigned shift) {
   return static_cast<unsigned>((std::uint64_t{high} << 32 | low) >> (shift % 32));
 }
+[[maybe_unused]] static inline unsigned __funnelshift_l(unsigned low, unsigned high,
+                                                        unsigned shift) {
+  return static_cast<unsigned>((std::uint64_t{high} << 32 | low) << (shift % 32) >> 32);
+}
 
 [[maybe_unused]] static inline unsigned atomicAdd(std::uint32_t* at, unsigned value) {
   return *at += value, *at - value;

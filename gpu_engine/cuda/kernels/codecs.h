@@ -76,4 +76,11 @@ std::size_t rle_decode_workspace_size(std::uint32_t count);
 cudaError_t rle_decode(const CodecTask* tasks, std::uint32_t count, std::uint32_t* results,
                        void* workspace, cudaStream_t stream);
 
+std::size_t zstd_decode_workspace_size(std::uint32_t count);  // 0
+
+// A task is a whole frame of codec zstd, of 1 byte to 1 MiB of content. Takes the frames that
+// libzstd makes for codec/zstd.cpp, and none that it refuses; of others that it takes, not all.
+cudaError_t zstd_decode(const CodecTask* tasks, std::uint32_t count, std::uint32_t* results,
+                        void* workspace, cudaStream_t stream);
+
 }  // namespace nacre::engine::cuda

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device's zstd decoder, its very code, run on the host (device_emulator.h), with libzstd as
+// the judge. cuda_zstd_test.cpp runs the same on a device.
+#include "tests/gpu_engine/device_emulator.h"
+
+#include <gtest/gtest.h>
+
+#include <iostream>
+
+#if NACRE_EMULATES_DEVICES
+
+#include <cstdlib>
+
+#include "gpu_engine/cuda/kernels/zstd_decoder.cuh"
+#include "tests/gpu_engine/corpus.h"
+#include "tests/gpu_engine/guarded_memory.h"
+#include "tests/gpu_engine/zstd_frames.h"
+
+namespace nacre::engine {
+namespace {
+
+namespace zstd = cuda::zstd;
+
+// NACRE_ZSTD_FRAMES: how many frames a test of many takes.
+std::size_t frame_count(std::size_t otherwise) {
+  const char* const text = std::getenv("NACRE_ZSTD_FRAMES");
+  return text == nullptr ? otherwise : static_cast<std::size_t>(std::atoll(text));
+}
+
+class ZstdKernels : public testing::Test {
+ protected:
+  // The content, where the decoder takes the frame. Behind the frame and its content is a fault;
+  // in front of the content are bytes that must stay.
+  std::optional<Bytes> decode(const ZstdFrame& frame) {
+    const MutableByteView in = in_.last(frame.code.size());
+    std::copy(frame.code.begin(), frame.code.end(), in.begin());
+    const std::size_t room = std::min<std::size_t>(frame.plain_size, zstd::plain_size_max);
+    const MutableByteView band = out_.last(room + band_size);
+    std::fill_n(band.begin(), band_size, Byte{0xa5});
+    const MutableByteView out = band.last(room);
+    std::fill(out.begin(), out.end(), static_cast<Byte>(random_.next()));
+    const cuda::CodecTask task = {.in = in.data(),
+                                  .out = out.data(),
+                                  .in_size = static_cast<std::uint32_t>(in.size()),
+                                  .out_size = static_cast<std::uint32_t>(frame.plain_size)};
+    // The memory is as another frame has left it.
+    std::array<bool, cuda::lane_count> valid = {};
+    DeviceEmulator::get().run(cuda::lane_count, [&] {
+      valid[threadIdx.x] = zstd::decode_frame(*memory_, task);
+    });
+    EXPECT_EQ(std::count(band.begin(), band.begin() + band_size, Byte{0xa5}), band_size);
+    for (const bool lane_valid : valid)
+      EXPECT_EQ(lane_valid, valid[0]);
+    if (!valid[0]) return std::nullopt;
+    return Bytes(out.begin(), out.end());
+  }
+
+  static constexpr std::ptrdiff_t band_size = 64;
+  TestRandom random_;
+  GuardedMemory in_{2u << 20};
+  GuardedMemory out_{(1u << 20) + band_size};
+  std::unique_ptr<zstd::FrameMemory> memory_ = std::make_unique<zstd::FrameMemory>();
+};
+
+Bytes corpus_bytes() {
+  Bytes bytes;
+  for (const CorpusFile& file : read_corpus(16, "zstd kernels"))
+    bytes.insert(bytes.end(), file.bytes.begin(), file.bytes.end());
+  return bytes;
+}
+
+TEST_F(ZstdKernels, know_lengths) {
+  std::uint32_t end = 0;
+  for (std::uint32_t code = 0; code <= zstd::literal_length_shape.symbol_max; ++code) {
+    EXPECT_EQ(zstd::literal_length(code).base, end);
+    end += 1u << zstd::literal_length(code).extra_bits;
+  }
+  EXPECT_EQ(end, 0x20000u);
+  end = 3;
+  for (std::uint32_t code = 0; code <= zstd::match_length_shape.symbol_max; ++code) {
+    EXPECT_EQ(zstd::match_length(code).base, end);
+    end += 1u << zstd::match_length(code).extra_bits;
+  }
+  EXPECT_EQ(end, 0x20003u);
+}
+
+TEST_F(ZstdKernels, decode_what_libzstd_makes) {
+  const Bytes corpus = corpus_bytes();
+  ZstdFrames frames(random_, corpus);
+  const std::size_t count = frame_count(1500);
+  std::size_t plain_bytes = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const ZstdFrame frame = frames.make(i % 100 == 0 ? zstd::plain_size_max : 1u << 17);
+    plain_bytes += frame.plain_size;
+    const std::optional<Bytes> expected = judge_zstd_frame(frame);
+    ASSERT_TRUE(expected.has_value());
+    const std::optional<Bytes> decoded = decode(frame);
+    ASSERT_TRUE(decoded.has_value()) << "frame " << i << " of " << frame.plain_size;
+    ASSERT_TRUE(*decoded == *expected) << "frame " << i << " of " << frame.plain_size;
+  }
+  std::cout << count << " frames, " << plain_bytes << " bytes\n";
+}
+
+TEST_F(ZstdKernels, decode_every_level_and_edge_size) {
+  const Bytes corpus = corpus_bytes();
+  ZstdFrames frames(random_, corpus);
+  for (const std::size_t size : edge_sizes) {
+    if (size == 0) continue;
+    for (const DataKind kind : data_kinds) {
+      const Bytes content = make_data(kind, size, random_);
+      for (const int level : {-5, 1, 3, size > 200000 ? 6 : 19}) {
+        const std::optional<Bytes> decoded = decode(ZstdFrames::at_level(content, level));
+        ASSERT_TRUE(decoded.has_value() && *decoded == content) << size << " at level " << level;
+      }
+    }
+  }
+}
+
+// The device may refuse more than libzstd, since the cores then decide; it may not take more.
+TEST_F(ZstdKernels, take_no_frame_that_libzstd_refuses) {
+  const Bytes corpus = corpus_bytes();
+  ZstdFrames frames(random_, corpus);
+  const std::size_t count = frame_count(4000);
+  std::size_t refused = 0;
+  std::size_t refused_here_alone = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const ZstdFrame frame = frames.damage(frames.make(i % 50 == 0 ? 1u << 17 : 5000));
+    const std::optional<Bytes> expected = judge_zstd_frame(frame);
+    const std::optional<Bytes> decoded = decode(frame);
+    refused += !decoded;
+    refused_here_alone += expected && !decoded;
+    if (!decoded) continue;
+    ASSERT_TRUE(expected.has_value()) << "frame " << i;
+    ASSERT_TRUE(*decoded == *expected) << "frame " << i;
+  }
+  std::cout << count << " damaged frames: " << refused << " refused, of which libzstd takes "
+            << refused_here_alone << "\n";
+  EXPECT_GT(refused, count / 2) << "the damage must reach the decoder's checks";
+  EXPECT_LT(refused_here_alone, count / 50);
+}
+
+}  // namespace
+}  // namespace nacre::engine
+
+#else
+
+TEST(ZstdKernels, are_emulated) {
+  std::cout << "skipped: zstd kernels: the emulation needs an x86-64 processor\n";
+  GTEST_SKIP() << "no emulation on this processor";
+}
+
+#endif
