@@ -13,7 +13,10 @@ const std::array<PieceCodec, device_codecs.size()> piece_codecs = {
                gdeflate_decode},
     PieceCodec{huffman_encode_workspace_size, huffman_encode, gdeflate_decode_workspace_size,
                gdeflate_decode},
+    PieceCodec{nullptr, nullptr, zstd_decode_workspace_size, zstd_decode},
 };
+
+static_assert(CodecPlaces::whole_number == static_cast<std::uint32_t>(Codec::zstd));
 
 DecodedCodecs::DecodedCodecs(Codec codec) {
   for (std::size_t i = 0; i < device_codecs.size(); ++i) {

@@ -44,8 +44,10 @@ CryptMode mode_of(CipherMode mode) {
   return CryptMode::ctr;
 }
 
-bool device_decodes(Codec codec) {
-  return codec == Codec::none || find_device_codec(codec) != nullptr;
+bool device_decodes(Codec codec, std::uint64_t plain_size) {
+  if (codec == Codec::none) return true;
+  const DeviceCodec* const found = find_device_codec(codec);
+  return found != nullptr && plain_size <= found->plain_size_max;
 }
 
 bool device_encodes(Codec codec, int level) {
@@ -76,7 +78,7 @@ std::optional<BatchKind> find_record_kind(const Payload& payload, const Message&
   }
   // A device would open the record and could not decode it; the cpu would then open it again.
   if (message.operation == Operation::unseal && codec_is_available(message.codec) &&
-      !device_decodes(message.codec))
+      !device_decodes(message.codec, 0))
     return std::nullopt;
   if (message.input_size < record_size_bytes_min || message.input_size > record_size_bytes_max)
     return std::nullopt;
@@ -100,7 +102,7 @@ std::optional<BatchKind> find_plain_kind(const Message& message) {
       if (message.codec != Codec::none) kind.level = message.level;
       return kind;
     case Operation::decompress:
-      if (!device_decodes(message.codec)) return std::nullopt;
+      if (!device_decodes(message.codec, message.output_capacity)) return std::nullopt;
       kind.codec = message.codec;
       return kind;
     case Operation::checksum:
@@ -266,8 +268,9 @@ bool is_like(const Message& message, const Message& other, const BatchKind& kind
     case Operation::checksum:
       return message.checksum == other.checksum;
     case Operation::compress:
-    case Operation::decompress:
       return true;
+    case Operation::decompress:
+      return device_decodes(message.codec, message.output_capacity);
     case Operation::encrypt:
     case Operation::decrypt:
       // A suite of DES may refuse a nonce.

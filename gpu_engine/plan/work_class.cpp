@@ -28,7 +28,8 @@ std::size_t place_of(Codec codec) {
   return static_cast<std::size_t>(at - costed_codecs.begin()) % costed_codecs.size();
 }
 
-// No device has the other codecs; auto takes gdeflate for most bytes.
+// auto takes gdeflate for most bytes. zstd, which devices only decode, is as fast as gdeflate
+// there, on devices and on the cpu.
 Codec costed_as(Codec codec) {
   return std::ranges::find(costed_codecs, codec) == costed_codecs.end() ? Codec::gdeflate : codec;
 }

@@ -10,6 +10,7 @@
 #include "gpu_engine/cuda/tuning.h"
 #include "tests/gpu_engine/cuda_engine_fixture.h"
 #include "tests/gpu_engine/cuda_test_device.h"
+#include "tests/gpu_engine/test_payload.h"
 
 namespace nacre::engine {
 namespace {
@@ -94,6 +95,60 @@ TEST_F(CudaEngine, chooses_for_auto_as_the_cpu_does) {
     coded += on_cuda.result(i).codec == Codec::gdeflate;
   }
   EXPECT_GE(coded, 24);
+}
+
+// Devices open and decode what only the cpu seals, at any level and size; damaged frames have the
+// cpu's verdict.
+TEST_F(CudaEngine, reads_zstd_that_the_cpu_writes) {
+  const Bytes key = random_.bytes(32);
+  std::vector<Bytes> plains;
+  for (const std::size_t size : edge_sizes)
+    for (const DataKind kind : data_kinds)
+      plains.push_back(make_data(kind, size, random_));
+  constexpr std::size_t total = 32u << 20;
+  TestPayload written(*cpu_, total);
+  for (std::size_t i = 0; i < plains.size(); ++i) {
+    const auto counter = static_cast<std::uint32_t>(i);
+    const auto level = static_cast<std::int8_t>(i % 8);
+    written.add_seal(plains[i], key, Codec::zstd, counter).level = level;
+    Message& message = written.add(Operation::compress, plains[i],
+                                   stream_size_bound(Codec::zstd, plains[i].size()));
+    message.codec = Codec::zstd;
+    message.level = level;
+  }
+  cpu_->run(written.get());
+  for (const bool damaged : {false, true}) {
+    TestPayload on_cuda(*cuda_, total);
+    TestPayload on_cpu(*cpu_, total);
+    for (std::size_t i = 0; i < plains.size(); ++i) {
+      Bytes record(written.output(2 * i).begin(), written.output(2 * i).end());
+      Bytes stream(written.output(2 * i + 1).begin(), written.output(2 * i + 1).end());
+      if (damaged && !stream.empty()) {
+        record[random_.below(record.size())] ^= 1;
+        stream[random_.below(stream.size())] ^= static_cast<Byte>(1u << random_.below(8));
+      }
+      for (TestPayload* const read : {&on_cuda, &on_cpu}) {
+        read->add_unseal(record, key, plains[i].size()).codec = Codec::zstd;
+        read->add(Operation::decompress, stream, plains[i].size()).codec = Codec::zstd;
+      }
+    }
+    const std::uint64_t before = cuda_->stats().cuda_message_count;
+    cuda_->run(on_cuda.get());
+    cpu_->run(on_cpu.get());
+    for (std::size_t i = 0; i < 2 * plains.size(); ++i) {
+      ASSERT_EQ(on_cuda.result(i).ok, on_cpu.result(i).ok) << "message " << i;
+      if (!on_cpu.result(i).ok) {
+        ASSERT_EQ(on_cuda.result(i).error, on_cpu.result(i).error) << "message " << i;
+        continue;
+      }
+      ASSERT_TRUE(std::ranges::equal(on_cuda.output(i), on_cpu.output(i))) << "message " << i;
+    }
+    if (!damaged) {
+      EXPECT_EQ(cuda_->stats().cuda_message_count - before, 2 * plains.size());
+      for (std::size_t i = 0; i < 2 * plains.size(); ++i)
+        ASSERT_TRUE(std::ranges::equal(on_cuda.output(i), plains[i / 2])) << "message " << i;
+    }
+  }
 }
 
 // In more runs than are copied one by one, to the last byte of the memory and at any address.

@@ -192,16 +192,29 @@ TEST_F(MessageKinds, take_records_of_every_level) {
   EXPECT_EQ(sorted.groups[0].indexes, (std::vector<std::uint32_t>{1}));
 }
 
-// A device would open them for nothing.
-TEST_F(MessageKinds, leave_records_of_a_codec_that_no_device_has_to_the_cpu) {
+// Devices open what they do not seal.
+TEST_F(MessageKinds, take_records_of_every_codec) {
   constexpr std::array codecs = {Codec::none, Codec::lz77, Codec::zstd, Codec::automatic,
                                  Codec::gdeflate};
   for (const Codec codec : codecs)
     payload_.add_unseal(Bytes(3000), key_, plain_.size()).codec = codec;
+  payload_.add_seal(plain_, key_, Codec::zstd, 0);
   const Sorted sorted = sort();
-  EXPECT_EQ(sorted.rest, (std::vector<std::uint32_t>{2}));
+  EXPECT_EQ(sorted.rest, (std::vector<std::uint32_t>{5}));
   ASSERT_EQ(sorted.groups.size(), 1u);
-  EXPECT_EQ(sorted.groups[0].indexes, (std::vector<std::uint32_t>{0, 1, 3, 4}));
+  EXPECT_EQ(sorted.groups[0].indexes, (std::vector<std::uint32_t>{0, 1, 2, 3, 4}));
+}
+
+// A zstd frame is one warp's, so a long one would take its time.
+TEST_F(MessageKinds, leave_long_zstd_frames_to_the_cpu) {
+  for (const Codec codec : {Codec::zstd, Codec::lz77})
+    for (const std::uint64_t size : {std::uint64_t{1} << 20, (std::uint64_t{1} << 20) + 1})
+      payload_.add(Operation::decompress, Bytes(3000), size).codec = codec;
+  const Sorted sorted = sort();
+  EXPECT_EQ(sorted.rest, (std::vector<std::uint32_t>{1}));
+  ASSERT_EQ(sorted.groups.size(), 2u);
+  EXPECT_EQ(sorted.groups[0].indexes, (std::vector<std::uint32_t>{0}));
+  EXPECT_EQ(sorted.groups[1].indexes, (std::vector<std::uint32_t>{2, 3}));
 }
 
 // Keys of AES, DES and 3DES lie in tables of their own.

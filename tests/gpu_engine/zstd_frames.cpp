@@ -48,8 +48,8 @@ Bytes make_copies(std::size_t size, TestRandom& random) {
 
 ZstdFrame compress_by(ZSTD_CCtx* context, ByteView content) {
   ZstdFrame frame = {Bytes(ZSTD_compressBound(content.size())), content.size()};
-  const std::size_t size = ZSTD_compress2(context, frame.code.data(), frame.code.size(),
-                                          content.data(), content.size());
+  const std::size_t size =
+      ZSTD_compress2(context, frame.code.data(), frame.code.size(), content.data(), content.size());
   EXPECT_FALSE(ZSTD_isError(size)) << ZSTD_getErrorName(size);
   frame.code.resize(ZSTD_isError(size) ? 0 : size);
   return frame;
@@ -90,7 +90,8 @@ ZstdFrame ZstdFrames::make(std::size_t size_max) {
   if (number(2) == 0) ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, 10 + number(11));
   if (number(3) == 0) ZSTD_CCtx_setParameter(context, ZSTD_c_targetCBlockSize, 1340 + number(4000));
   if (number(3) == 0) ZSTD_CCtx_setParameter(context, ZSTD_c_minMatch, 3 + number(5));
-  if (number(3) == 0) ZSTD_CCtx_setParameter(context, ZSTD_c_strategy, 1 + number(level > 12 ? 9 : 6));
+  if (number(3) == 0)
+    ZSTD_CCtx_setParameter(context, ZSTD_c_strategy, 1 + number(level > 12 ? 9 : 6));
   if (number(3) == 0) ZSTD_CCtx_setParameter(context, ZSTD_c_literalCompressionMode, number(3));
   if (number(3) == 0) ZSTD_CCtx_setParameter(context, ZSTD_c_useBlockSplitter, 1);
   return compress_by(context, content);

@@ -45,9 +45,8 @@ class ZstdKernels : public testing::Test {
                                   .out_size = static_cast<std::uint32_t>(frame.plain_size)};
     // The memory is as another frame has left it.
     std::array<bool, cuda::lane_count> valid = {};
-    DeviceEmulator::get().run(cuda::lane_count, [&] {
-      valid[threadIdx.x] = zstd::decode_frame(*memory_, task);
-    });
+    DeviceEmulator::get().run(cuda::lane_count,
+                              [&] { valid[threadIdx.x] = zstd::decode_frame(*memory_, task); });
     EXPECT_EQ(std::count(band.begin(), band.begin() + band_size, Byte{0xa5}), band_size);
     for (const bool lane_valid : valid)
       EXPECT_EQ(lane_valid, valid[0]);
@@ -87,10 +86,12 @@ TEST_F(ZstdKernels, know_lengths) {
 TEST_F(ZstdKernels, decode_what_libzstd_makes) {
   const Bytes corpus = corpus_bytes();
   ZstdFrames frames(random_, corpus);
-  const std::size_t count = frame_count(1500);
+  const std::size_t count = frame_count(1000);
   std::size_t plain_bytes = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    const ZstdFrame frame = frames.make(i % 100 == 0 ? zstd::plain_size_max : 1u << 17);
+    const ZstdFrame frame = frames.make(i % 500 == 0  ? zstd::plain_size_max
+                                        : i % 20 == 0 ? 1u << 17
+                                                      : 6000);
     plain_bytes += frame.plain_size;
     const std::optional<Bytes> expected = judge_zstd_frame(frame);
     ASSERT_TRUE(expected.has_value());
@@ -102,13 +103,12 @@ TEST_F(ZstdKernels, decode_what_libzstd_makes) {
 }
 
 TEST_F(ZstdKernels, decode_every_level_and_edge_size) {
-  const Bytes corpus = corpus_bytes();
-  ZstdFrames frames(random_, corpus);
   for (const std::size_t size : edge_sizes) {
     if (size == 0) continue;
     for (const DataKind kind : data_kinds) {
       const Bytes content = make_data(kind, size, random_);
-      for (const int level : {-5, 1, 3, size > 200000 ? 6 : 19}) {
+      for (const int level : {-5, 1, 19}) {
+        if (size > 70000 && level != 1 + static_cast<int>(kind) % 2 * 18) continue;
         const std::optional<Bytes> decoded = decode(ZstdFrames::at_level(content, level));
         ASSERT_TRUE(decoded.has_value() && *decoded == content) << size << " at level " << level;
       }
@@ -120,7 +120,7 @@ TEST_F(ZstdKernels, decode_every_level_and_edge_size) {
 TEST_F(ZstdKernels, take_no_frame_that_libzstd_refuses) {
   const Bytes corpus = corpus_bytes();
   ZstdFrames frames(random_, corpus);
-  const std::size_t count = frame_count(4000);
+  const std::size_t count = frame_count(3000);
   std::size_t refused = 0;
   std::size_t refused_here_alone = 0;
   for (std::size_t i = 0; i < count; ++i) {

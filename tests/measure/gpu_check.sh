@@ -60,8 +60,8 @@ export NACRE_REQUIRE_GPU=1 NACRE_CORPUS=$corpus PATH=$bin:$PATH
 unsanitized='-*many_batches*:*nearly_as_small*:*past_4_gib*:*many_callers*:*measures*'
 unsanitized+=':*whatever_fails*:*whatever_call_fails*:*without_its_device*'
 unsanitized+=':*queue_is_full*:*within_done*:*wipes_memory*:*forgets_keys_in*'
-# Every codec that a device has, at a level that it codes.
-device_codecs=none,lz77,gdeflate-1,huffman,lzw,rle
+# Every codec that a device has, at a level that it codes; zstd is decoded alone.
+device_codecs=none,lz77,gdeflate-1,huffman,lzw,rle,zstd
 work=$(mktemp -d /dev/shm/nacre-gpu.XXXXXX)
 export XDG_CACHE_HOME=$work/cache XDG_CONFIG_HOME=$work/config
 table=()
@@ -268,7 +268,7 @@ if wants formats; then
   cp -r "$corpus" "$work/in/1"
   size=$(du -sb "$corpus" | cut -f1)
   volume=$work/volume
-  for format in 'gdeflate --level 1' gdeflate huffman lzw rle auto 'auto --level 1'; do
+  for format in 'gdeflate --level 1' gdeflate huffman lzw rle zstd 'zstd --level 6' auto 'auto --level 1'; do
     for engine in cuda auto; do
       # shellcheck disable=SC2086
       make_volume --codec $format

@@ -20,9 +20,11 @@
 #ifdef __CUDA_ARCH__
 #define NACRE_UNROLL _Pragma("unroll")
 #define NACRE_NO_UNROLL _Pragma("unroll 1")
+#define NACRE_UNROLL_BY_4 _Pragma("unroll 4")
 #else
 #define NACRE_UNROLL
 #define NACRE_NO_UNROLL
+#define NACRE_UNROLL_BY_4
 #endif
 
 namespace nacre::engine::cuda {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The codecs of pieces on the device: for each of lz77, gdeflate, huffman, lzw and rle a launcher
-// that encodes and one that decodes (huffman is decoded by gdeflate_decode()). A piece is at most
-// 64 KiB. tasks.h says what a task and a result are; tasks and results are device pointers.
+// that encodes and one that decodes (huffman is decoded by gdeflate_decode()), and the decoder of
+// zstd. A piece is at most 64 KiB, a zstd frame 1 MiB. tasks.h says what a task and a result are;
+// tasks and results are device pointers.
 //
 // Bytes are fetched in aligned words of four: bytes outside a range may be read if they share a
 // word with its first or last byte. They are never used.

@@ -95,6 +95,7 @@ __global__ void cut_streams_kernel(const CutTask* tasks, std::uint32_t count, De
   if (i >= count) return;
   const CutTask task = tasks[i];
   const bool coded = task.codec != 0;
+  const bool whole = task.codec == CodecPlaces::whole_number;
   const int place = place_of(arrays.places, task.codec);
   const std::uint32_t piece_count =
       task.plain_size / piece_size_bytes + (task.plain_size % piece_size_bytes != 0);
@@ -109,6 +110,9 @@ __global__ void cut_streams_kernel(const CutTask* tasks, std::uint32_t count, De
       Byte* const plain = task.plain + p * piece_size_bytes;
       if (!coded) {
         to_copy = {task.stream + p * piece_size_bytes, plain, plain_size, plain_size};
+      } else if (whole) {
+        if (p == 0) to_decode = {task.stream, task.plain, task.stream_size, task.plain_size};
+        at = task.stream_size;
       } else if (task.stream_size - at < word_size_bytes) {
         good = false;
       } else {

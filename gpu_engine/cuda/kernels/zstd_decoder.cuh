@@ -26,6 +26,7 @@
 // 4. Sums of lengths give the places. All is checked before a byte of the batch is written.
 // 5. Bytes are written 32 at a time, a lane a byte, as in lz4_decoder.cuh: a count of the sequences
 //    begun names a lane's sequence, and pointer doubling finds a byte that one of these 32 gives.
+//    Two such tiles are moved at once where neither takes bytes of them.
 //
 // Literals lie at the end of the block's output. A literal's own place is never behind the place
 // where it waits, since what stands between is written by matches. So they need no other memory: a
@@ -369,8 +370,8 @@ class FrameDecoder {
       if (count >= 128) {
         const std::uint32_t size = count == 255 ? 2 : 1;
         if (end - at_ < size) return false;
-        count = size == 1 ? (count - 128) << 8 | byte(at_)
-                          : (byte(at_) | byte(at_ + 1) << 8) + 0x7f00;
+        count =
+            size == 1 ? (count - 128) << 8 | byte(at_) : (byte(at_) | byte(at_ + 1) << 8) + 0x7f00;
         at_ += size;
       }
       if (count == 0 || !read_tables(end) || at_ == end || !run_sequences(count, end)) return false;
@@ -413,7 +414,8 @@ class FrameDecoder {
     const std::uint32_t size_bits = format == 3 ? 18 : format == 2 ? 14 : 10;
     const std::uint32_t size_mask = (1u << size_bits) - 1;
     literal_count_ = static_cast<std::uint32_t>(head >> 4) & size_mask;
-    const std::uint32_t coded_size = static_cast<std::uint32_t>(head >> (4 + size_bits)) & size_mask;
+    const std::uint32_t coded_size =
+        static_cast<std::uint32_t>(head >> (4 + size_bits)) & size_mask;
     if (literal_count_ == 0 || literal_count_ > limit_ - to_ || coded_size > end - at_)
       return false;
     place_literals_in_output();
@@ -500,8 +502,8 @@ class FrameDecoder {
       log = shape.predefined_log;
       __syncwarp();
     } else {
-      const Distribution found = read_distribution(memory_.fse, in_ + at_, end - at_,
-                                                   shape.symbol_max, shape.log_max);
+      const Distribution found =
+          read_distribution(memory_.fse, in_ + at_, end - at_, shape.symbol_max, shape.log_max);
       if (found.size_bytes == 0) return false;
       at_ += found.size_bytes;
       log = found.log;
@@ -532,7 +534,7 @@ class FrameDecoder {
     std::uint32_t my_of = 0;
     std::uint32_t my_ml = 0;
     stream.prepare_batch();
-    NACRE_NO_UNROLL
+    NACRE_UNROLL_BY_4
     for (std::uint32_t k = 0; k < count; ++k) {
       const std::uint32_t ll = memory_.literal_lengths[ll_state];
       const std::uint32_t of = memory_.offsets[of_state];
@@ -584,8 +586,7 @@ class FrameDecoder {
     if (count == lane_count && !__any_sync(all_lanes, repeats)) {
       const std::uint32_t distance = sequence.offset - 3;
       for (std::uint32_t i = 0; i < 3; ++i)
-        last_offsets_[i] =
-            __shfl_sync(all_lanes, distance, static_cast<int>(lane_count - 1 - i));
+        last_offsets_[i] = __shfl_sync(all_lanes, distance, static_cast<int>(lane_count - 1 - i));
       return distance;
     }
     // An offset of 0 is not valid, and is refused as such.
@@ -656,27 +657,74 @@ class FrameDecoder {
   __device__ __forceinline__ void write_bytes(std::uint32_t begin, std::uint32_t match_begin,
                                               std::uint32_t distance, std::uint32_t to_literal,
                                               std::uint32_t total) {
-    const std::uint32_t lane = this_lane();
     Byte* const out = out_ + to_;
+    const Batch batch = {begin, match_begin, distance, to_literal, total};
     std::uint32_t owners = all_lanes;  // sequences begun before this tile, minus one
-    for (std::uint32_t tile = 0; tile < total; tile += lane_count) {
-      const std::uint32_t place = begin - tile;
-      const std::uint32_t begins = or_of_lanes(place < lane_count ? 1u << place : 0);
-      const std::uint32_t owner = owners + __popc(begins & lanes_up_to_here());
-      owners += __popc(begins);
-      const std::uint32_t here = tile + lane;
-      const bool literal = here < __shfl_sync(all_lanes, match_begin, static_cast<int>(owner));
-      const std::uint32_t back = __shfl_sync(all_lanes, distance, static_cast<int>(owner));
-      const std::uint32_t delta = __shfl_sync(all_lanes, to_literal, static_cast<int>(owner));
-      const bool exists = here < total;
-      const bool waits = exists && !literal && back <= lane;
-      std::uint32_t value = 0;
-      if (exists && !waits) value = load(literal ? literals_ + (here + delta) : out + here - back);
-      if (__any_sync(all_lanes, waits)) value = take_from_lanes(value, waits ? lane - back : lane);
-      __syncwarp();
-      if (exists) store(out + here, static_cast<Byte>(value));
-      __syncwarp();
+    std::uint32_t tile = 0;
+    for (; tile + lane_count < total; tile += 2 * lane_count) {
+      const Source one = find_source(batch, out, tile, owners);
+      const Source two = find_source(batch, out, tile + lane_count, owners);
+      if (!__any_sync(all_lanes, one.back <= this_lane() || two.back <= this_lane() + lane_count)) {
+        move_both(out + tile, one, two);
+      } else {
+        move(out + tile, one);
+        move(out + tile + lane_count, two);
+      }
     }
+    if (tile < total) move(out + tile, find_source(batch, out, tile, owners));
+  }
+
+  // A lane's sequence, as write_bytes() has it.
+  struct Batch {
+    std::uint32_t begin;
+    std::uint32_t match_begin;
+    std::uint32_t distance;
+    std::uint32_t to_literal;
+    std::uint32_t total;  // of all lanes
+  };
+  // Of a byte of a tile: where it lies.
+  struct Source {
+    const Byte* from;    // nullptr where the tile has no such byte
+    std::uint32_t back;  // how far in front of its place, of a match; else all_lanes
+  };
+
+  __device__ __forceinline__ Source find_source(const Batch& batch, Byte* out, std::uint32_t tile,
+                                                std::uint32_t& owners) const {
+    const std::uint32_t place = batch.begin - tile;
+    const std::uint32_t begins = or_of_lanes(place < lane_count ? 1u << place : 0);
+    const int owner = static_cast<int>(owners + __popc(begins & lanes_up_to_here()));
+    owners += __popc(begins);
+    const std::uint32_t here = tile + this_lane();
+    const bool literal = here < __shfl_sync(all_lanes, batch.match_begin, owner);
+    const std::uint32_t back = __shfl_sync(all_lanes, batch.distance, owner);
+    const std::uint32_t delta = __shfl_sync(all_lanes, batch.to_literal, owner);
+    if (here >= batch.total) return {nullptr, all_lanes};
+    if (literal) return {literals_ + (here + delta), all_lanes};
+    return {out + here - back, back};
+  }
+
+  // Two tiles that take no bytes of each other or of themselves. No literal of the second lies
+  // where the first writes.
+  __device__ __forceinline__ static void move_both(Byte* to, const Source& one, const Source& two) {
+    Byte byte_two{};
+    const Byte byte_one = load(one.from);
+    if (two.from != nullptr) byte_two = load(two.from);
+    __syncwarp();
+    store(to + this_lane(), byte_one);
+    if (two.from != nullptr) store(to + lane_count + this_lane(), byte_two);
+    __syncwarp();
+  }
+
+  __device__ __forceinline__ static void move(Byte* to, const Source& source) {
+    const std::uint32_t lane = this_lane();
+    const bool waits = source.back <= lane;
+    std::uint32_t value = 0;
+    if (source.from != nullptr && !waits) value = load(source.from);
+    if (__any_sync(all_lanes, waits))
+      value = take_from_lanes(value, waits ? lane - source.back : lane);
+    __syncwarp();
+    if (source.from != nullptr) store(to + lane, static_cast<Byte>(value));
+    __syncwarp();
   }
 
   // The value of the lane to which giver leads, over any number of lanes.

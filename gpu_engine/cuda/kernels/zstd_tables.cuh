@@ -191,8 +191,7 @@ __device__ __forceinline__ void build_fse_table(FseScratch& scratch, std::uint32
     const std::uint32_t before = __popc(alike & lanes_below());
     const std::uint32_t number = scratch.next[symbol] + before;
     __syncwarp();
-    if (before == 0)
-      scratch.next[symbol] = static_cast<std::uint16_t>(number + __popc(alike));
+    if (before == 0) scratch.next[symbol] = static_cast<std::uint16_t>(number + __popc(alike));
     const std::uint32_t bits = log - highest_bit(number);
     table[state] = make_entry((number << bits) - size, symbol, extra_bits(symbol), bits);
     __syncwarp();
@@ -278,8 +277,8 @@ __device__ inline void build_huffman_table(HuffmanScratch& scratch, std::uint16_
     const std::uint32_t entry_count = scratch.count[weight] << (weight - 1);
     const Byte* const symbols = scratch.sorted + scratch.begin[weight];
     for (std::uint32_t i = lane; i < entry_count; i += lane_count)
-      table[entry + i] = static_cast<std::uint16_t>(
-          (log + 1 - weight) | std::uint32_t{symbols[i >> (weight - 1)]} << 8);
+      table[entry + i] = static_cast<std::uint16_t>((log + 1 - weight) |
+                                                    std::uint32_t{symbols[i >> (weight - 1)]} << 8);
     entry += entry_count;
   }
   __syncwarp();
@@ -288,9 +287,8 @@ __device__ inline void build_huffman_table(HuffmanScratch& scratch, std::uint16_
 // Reads a Huffman tree's description, which begins at bytes, and builds its table.
 // weight_table: room for 64 states, which may be table's.
 __device__ inline HuffmanTable read_huffman_table(FseScratch& fse, HuffmanScratch& scratch,
-                                                  std::uint32_t* weight_table,
-                                                  std::uint16_t* table, const Byte* bytes,
-                                                  std::uint32_t size) {
+                                                  std::uint32_t* weight_table, std::uint16_t* table,
+                                                  const Byte* bytes, std::uint32_t size) {
   constexpr HuffmanTable bad = {0, 0};
   const std::uint32_t lane = this_lane();
   if (size == 0) return bad;
