@@ -34,10 +34,13 @@ VALUES = {
     "--recipient": ("KEY", "file"),
     "--salvage": ("TARGET", "folder"),
     "--undo": ("PLAN", "file"),
+    "--witness": ("FILE", "file"),
+    "--witness-command": ("COMMAND", ""),
     "-N": ("NAMESPACE", "file"),
-    "-o": ("OPTIONS", "ro rw allow_other nonempty noatime passphrase-file= identity= fingerprint= accept-older-state kdf-limit= engine= "
-                      "log-file= log= metrics= commit= checkpoint= cache= dirty= space_ratio= readahead= idle= "
-                      "io_uring= uid= gid= umask="),
+    "-o": ("OPTIONS", "ro rw allow_other nonempty noatime passphrase-file= identity= fingerprint= "
+                      "accept-older-state witness= witness-command= witness-may-fail kdf-limit= "
+                      "engine= log-file= log= metrics= commit= checkpoint= cache= dirty= "
+                      "space_ratio= readahead= idle= io_uring= uid= gid= umask="),
     "-t": ("TYPE", "nacre"),
 }
 POSITIONALS = {

@@ -55,6 +55,7 @@ install(FILES systemd/nacre-scrub@.service systemd/nacre-scrub@.timer
 install(FILES examples/fstab examples/nacre-volume.automount examples/nacre-volume.mount
     examples/grafana-dashboard.json
   DESTINATION ${docdir}/examples)
+install(PROGRAMS examples/witness-ssh DESTINATION ${docdir}/examples)
 file(GLOB documents ${CMAKE_SOURCE_DIR}/docs/*.md)
 install(FILES ${documents} ${CMAKE_SOURCE_DIR}/docs/comparison.svg ${CMAKE_SOURCE_DIR}/README.md
   DESTINATION ${docdir})

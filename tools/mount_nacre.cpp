@@ -111,6 +111,8 @@ Result<MountPlan> prepare(const MountArguments& arguments) {
     const std::unique_ptr<char, void (*)(void*)> here(::getcwd(nullptr, 0), std::free);
     plan.log_file = fmt::format("{}/{}", here ? here.get() : "", plan.log_file);
   }
+  NACRE_TRY(settle_outside_witness(plan.witness, place.path));
+  NACRE_TRY(check_not_covered("the witness", plan.witness.file, plan.mountpoint));
   NACRE_TRY(check_not_covered("the log file", plan.log_file, plan.mountpoint));
   if (plan.metrics) {
     NACRE_TRY(check_not_covered("the metrics' socket", plan.metrics->unix_path, plan.mountpoint));

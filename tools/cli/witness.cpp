@@ -7,35 +7,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "metadata/text/text_bytes.h"
+#include "tools/cli/sight_json.h"
 
 namespace nacre::tools {
 
 namespace {
 
 using nlohmann::json;
-
-json to_json(const Sight& sight) {
-  return {{"time", sight.time},
-          {"session_count", sight.age.session_count},
-          {"session", metadata::to_hex(sight.age.session)},
-          {"change_count", sight.age.change_count},
-          {"keyring_generation", sight.keyring_generation},
-          {"superblock_generation", sight.superblock_generation}};
-}
-
-Sight sight_of(const json& object) {
-  Sight sight{.time = object.at("time").get<std::string>(),
-              .age = {.session_count = object.at("session_count").get<std::uint64_t>(),
-                      .change_count = object.at("change_count").get<std::uint64_t>()},
-              .keyring_generation = object.at("keyring_generation").get<std::uint64_t>(),
-              .superblock_generation = object.at("superblock_generation").get<std::uint64_t>()};
-  const auto salt = object.at("session").get<std::string>();
-  if (salt.size() != 2 * sight.age.session.size() || !metadata::from_hex(salt, sight.age.session)) {
-    throw std::invalid_argument("no session's salt");
-  }
-  return sight;
-}
 
 Result<std::vector<SeenCopy>> copies_of(const std::string& content, const std::string& file) {
   std::vector<SeenCopy> copies;
@@ -44,9 +22,9 @@ Result<std::vector<SeenCopy>> copies_of(const std::string& content, const std::s
     const json all = json::parse(content);
     for (const json& one : all.at("copies")) {
       SeenCopy copy{.path = unescape_path(one.at("path").get<std::string>()),
-                    .last = sight_of(one.at("last"))};
+                    .last = sight_from(one.at("last"))};
       for (const json& closing : one.at("closings"))
-        copy.closings.push_back(sight_of(closing));
+        copy.closings.push_back(sight_from(closing));
       copies.push_back(std::move(copy));
     }
   } catch (const std::exception& error) {

@@ -35,6 +35,7 @@ namespace {
 struct Arguments {
   std::string volume;
   SecretOptions secret;
+  OutsideWitnessOptions witness;
   bool scrub = false;
   bool deep = false;
   RepairArguments repair;
@@ -43,7 +44,8 @@ struct Arguments {
   std::string salvage_target;
 
   bool wants_keys() const {
-    return deep || !scrub || secret.names_passphrase() || !secret.identity.empty();
+    return deep || !scrub || secret.names_passphrase() || !secret.identity.empty() ||
+           witness.is_named();
   }
 };
 
@@ -72,12 +74,15 @@ Result<fs::CheckReport> check(const Arguments& arguments, ProgressPrinter& print
     return fs::scrub_volume(*place.directory, *engine, {.progress = progress});
   }
   NACRE_ASSIGN(const auto place, find_volume(arguments.volume));
+  auto witness = arguments.witness;
+  NACRE_TRY(settle_outside_witness(witness, place.path));
   // If another process holds the volume, the user learns it before typing a passphrase.
   NACRE_ASSIGN(const auto held, lock(place));
   NACRE_ASSIGN(const auto secret, read_secret(arguments.secret, place.path));
   NACRE_ASSIGN(const auto volume, unlock_quietly(place, secret, arguments.secret));
   warn_of_legacy_cipher(place, volume.superblock, volume.keyring);
-  NACRE_TRY(check_age(place, volume, arguments.secret));
+  NACRE_ASSIGN(auto outside, open_outside_witness(witness, volume, print_warning));
+  NACRE_TRY(check_age(place, volume, arguments.secret, outside ? &*outside : nullptr));
   NACRE_ASSIGN(const auto choice, parse_engine(arguments.engine));
   NACRE_ASSIGN(const auto engine,
                engine::Engine::create(engine_options(
@@ -96,8 +101,8 @@ int run(const Arguments& arguments) {
   }
   harden_process();
   if (arguments.repair.is_asked_for()) {
-    return run_repair(arguments.volume, arguments.secret, arguments.engine, arguments.repair,
-                      arguments.json);
+    return run_repair(arguments.volume, arguments.secret, arguments.witness, arguments.engine,
+                      arguments.repair, arguments.json);
   }
   ProgressPrinter printer(!arguments.json || ::isatty(STDERR_FILENO) != 0);
   const auto checked = check(arguments, printer);
@@ -132,7 +137,7 @@ std::function<int()> add_arguments(CLI::App& app) {
   auto* repair = app.add_flag("--repair", arguments->repair.repair,
                               "Repair what is found; every record is opened for it");
   app.add_flag("--dry-run", arguments->repair.dry_run,
-               "Print what --repair or --undo would do, and change nothing");
+               "Only print what --repair or --undo would do");
   app.add_flag("--drop-damaged", arguments->repair.drop_damaged,
                "Replace what is lost by holes, which read as zeros")
       ->needs(repair);
@@ -159,6 +164,9 @@ std::function<int()> add_arguments(CLI::App& app) {
   app.add_option("--engine", arguments->engine, "What opens the records: auto, cpu or cuda")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
   add_secret_options(app, arguments->secret);
+  add_outside_witness_options(app, arguments->witness);
+  // A salvage makes a volume that may be older than what was seen, and its first mount says so.
+  app.get_option("--salvage")->excludes("--witness")->excludes("--witness-command");
   mark_seldom(app, {"--drop-damaged", "--accept-unreadable", "--undo", "--engine"});
   app.footer(
       "Examples:\n"

@@ -32,6 +32,7 @@ struct OpenVolume {
   VolumePlace place;
   metadata::VolumeLock lock;
   metadata::VolumeKeys volume;
+  std::optional<OutsideWitness> outside;
 };
 
 struct Outcome {
@@ -44,8 +45,9 @@ struct Outcome {
 };
 
 Result<OpenVolume> open(const std::string& path, const SecretOptions& options,
-                        metadata::LockMode mode) {
+                        OutsideWitnessOptions witness, metadata::LockMode mode) {
   NACRE_ASSIGN(auto place, find_volume(path));
+  NACRE_TRY(settle_outside_witness(witness, place.path));
   auto lock = metadata::VolumeLock::acquire(place.path, {.mode = mode});
   if (!lock && lock.error().code == ErrorCode::busy) {
     return fail(ErrorCode::busy, fmt::format("{}. A repair needs the volume for itself: unmount it",
@@ -55,8 +57,9 @@ Result<OpenVolume> open(const std::string& path, const SecretOptions& options,
   NACRE_ASSIGN(const auto secret, read_secret(options, place.path));
   NACRE_ASSIGN(auto volume, unlock_quietly(place, secret, options));
   warn_of_legacy_cipher(place, volume.superblock, volume.keyring);
-  NACRE_TRY(check_age(place, volume, options));
-  return OpenVolume{std::move(place), std::move(*lock), std::move(volume)};
+  NACRE_ASSIGN(auto outside, open_outside_witness(witness, volume, print_warning));
+  NACRE_TRY(check_age(place, volume, options, outside ? &*outside : nullptr));
+  return OpenVolume{std::move(place), std::move(*lock), std::move(volume), std::move(outside)};
 }
 
 Result<Outcome> undo(const OpenVolume& open, const RepairArguments& arguments) {
@@ -322,15 +325,18 @@ int exit_code(const Outcome& outcome, const RepairArguments& arguments) {
 }  // namespace
 
 int run_repair(const std::string& volume, const SecretOptions& secret,
-               const std::string& engine_name, const RepairArguments& arguments, bool json) {
+               const OutsideWitnessOptions& witness, const std::string& engine_name,
+               const RepairArguments& arguments, bool json) {
   ProgressPrinter printer(!json || ::isatty(STDERR_FILENO) != 0);
   const auto outcome = [&]() -> Result<Outcome> {
     const auto mode =
         arguments.dry_run ? metadata::LockMode::shared : metadata::LockMode::exclusive;
-    NACRE_ASSIGN(const auto opened, open(volume, secret, mode));
+    NACRE_ASSIGN(auto opened, open(volume, secret, witness, mode));
     auto done = arguments.undo.empty() ? repair(opened, engine_name, arguments, printer)
                                        : undo(opened, arguments);
-    if (done && done->is_changed) note_made_age(opened.place, opened.volume);
+    if (done && done->is_changed) {
+      note_made_age(opened.place, opened.volume, opened.outside ? &*opened.outside : nullptr);
+    }
     return done;
   }();
   printer.clear();

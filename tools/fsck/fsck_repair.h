@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "tools/cli/outside_witness.h"
 #include "tools/cli/secret_source.h"
 
 namespace nacre::tools {
@@ -20,6 +21,7 @@ struct RepairArguments {
 // Prints what it does on stdout. Returns the exit code: 0 nothing to do, or undone; 1 repaired; 4
 // something is left, or would be repaired without --dry-run; otherwise exit_code_of() the error.
 int run_repair(const std::string& volume, const SecretOptions& secret,
-               const std::string& engine_name, const RepairArguments& arguments, bool json);
+               const OutsideWitnessOptions& witness, const std::string& engine_name,
+               const RepairArguments& arguments, bool json);
 
 }  // namespace nacre::tools

@@ -5,11 +5,13 @@
 
 namespace nacre::tools {
 
-AgeKeeper::AgeKeeper(std::chrono::milliseconds interval, std::function<metadata::VolumeAge()> age,
-                     std::function<void(const metadata::VolumeAge&)> note)
+AgeKeeper::AgeKeeper(std::chrono::milliseconds interval, const metadata::VolumeAge& noted,
+                     std::function<metadata::VolumeAge()> age,
+                     std::function<bool(const metadata::VolumeAge&)> note)
     : interval_(interval),
       age_(std::move(age)),
       note_(std::move(note)),
+      noted_(noted),
       thread_([this] { run(); }) {}
 
 AgeKeeper::~AgeKeeper() {
@@ -22,16 +24,12 @@ AgeKeeper::~AgeKeeper() {
 }
 
 void AgeKeeper::run() {
-  metadata::VolumeAge noted = age_();
   UniqueLock lock(mutex_);
-  while (!wake_.wait_for(lock, interval_, [&]() NACRE_REQUIRES(mutex_) { return stopping_; })) {
+  do {
     lock.unlock();
-    if (const auto age = age_(); age != noted) {
-      note_(age);
-      noted = age;
-    }
+    if (const auto age = age_(); age != noted_ && note_(age)) noted_ = age;
     lock.lock();
-  }
+  } while (!wake_.wait_for(lock, interval_, [&]() NACRE_REQUIRES(mutex_) { return stopping_; }));
 }
 
 }  // namespace nacre::tools

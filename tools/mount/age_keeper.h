@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells the witness how far a mounted volume has come, at most once in an interval. It causes no
+// Tells a witness how far a mounted volume has come, at most once in an interval. It causes no
 // flush: it tells only what is durable already.
 #pragma once
 
@@ -14,18 +14,22 @@ namespace nacre::tools {
 
 class AgeKeeper {
  public:
-  // Both are called from the keeper's thread; age must not wait for the volume's disk.
-  AgeKeeper(std::chrono::milliseconds interval, std::function<metadata::VolumeAge()> age,
-            std::function<void(const metadata::VolumeAge&)> note);
+  // noted: what the witness knows already; if the volume is further, the witness is told at once.
+  // Both functions are called from the keeper's thread. age must not wait for the volume's disk.
+  // note returns false if the witness does not know it, and must be told again.
+  AgeKeeper(std::chrono::milliseconds interval, const metadata::VolumeAge& noted,
+            std::function<metadata::VolumeAge()> age,
+            std::function<bool(const metadata::VolumeAge&)> note);
   AgeKeeper(const AgeKeeper&) = delete;
   AgeKeeper& operator=(const AgeKeeper&) = delete;
-  ~AgeKeeper();
+  ~AgeKeeper();  // waits for a note that is under way
 
  private:
   void run();
   const std::chrono::milliseconds interval_;
   const std::function<metadata::VolumeAge()> age_;
-  const std::function<void(const metadata::VolumeAge&)> note_;
+  const std::function<bool(const metadata::VolumeAge&)> note_;
+  metadata::VolumeAge noted_;
   Mutex mutex_;
   ConditionVariable wake_;
   bool stopping_ NACRE_GUARDED_BY(mutex_) = false;

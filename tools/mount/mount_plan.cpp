@@ -24,7 +24,8 @@ constexpr std::string_view mount_type = "nacre";
 // mount.nacre's own options; they follow the file system's in the list that a user sees.
 constexpr std::string_view own_options =
     " passphrase-file=FILE passphrase-fd=NUMBER passphrase-command=COMMAND identity=KEY "
-    "fingerprint=HEX accept-older-state kdf-limit=SIZE engine=ENGINE log-file=FILE log=TARGET "
+    "fingerprint=HEX accept-older-state witness=FILE witness-command=COMMAND witness-may-fail "
+    "kdf-limit=SIZE engine=ENGINE log-file=FILE log=TARGET "
     "metrics=ADDRESS nofail";
 
 Result<int> parse_descriptor(std::string_view value) {
@@ -66,6 +67,10 @@ Result<bool> take_own_option(std::string_view option, std::string& engine_name, 
     plan.secret.accept_older_state = true;
     return true;
   }
+  if (option == "witness-may-fail" || option == "witness_may_fail") {
+    plan.witness.may_fail = true;
+    return true;
+  }
   if (option == "format=2") {
     plan.expects_format_2 = true;
     return true;
@@ -87,6 +92,10 @@ Result<bool> take_own_option(std::string_view option, std::string& engine_name, 
     // A missing value is reported below.
   } else if (name == "passphrase-command") {
     plan.secret.passphrase_command = value;
+  } else if (name == "witness") {
+    plan.witness.file = value;
+  } else if (name == "witness-command") {
+    plan.witness.command = value;
   } else if (name == "identity") {
     plan.secret.identity = value;
   } else if (name == "fingerprint" && !value.empty()) {
@@ -152,6 +161,7 @@ void add_mount_arguments(CLI::App& app, MountArguments& arguments) {
          "identity=, fingerprint=, engine=, log-file= for /etc/fstab; metrics=ADDRESS; log=journal")
       ->allow_extra_args(false);
   add_secret_options(app, arguments.secret);
+  add_outside_witness_options(app, arguments.witness);
   app.add_option("--engine", arguments.engine, "What compresses and encrypts: auto, cpu or cuda")
       ->capture_default_str();
   app.add_flag("--foreground", arguments.foreground,
@@ -167,7 +177,7 @@ void add_mount_arguments(CLI::App& app, MountArguments& arguments) {
   app.get_option("-o")->type_name("OPTION");
   app.get_option("-N")->type_name("NAMESPACE");
   app.get_option("-t")->type_name("TYPE");
-  mark_seldom(app, {"-n", "-N", "-t"});
+  mark_seldom(app, {"-s", "-n", "-N", "-t"});
   app.footer(
       "Examples:\n"
       "  mount.nacre ~/vault ~/private\n"
@@ -186,6 +196,7 @@ Result<MountPlan> make_mount_plan(const MountArguments& arguments) {
   MountPlan plan{.volume = arguments.volume,
                  .mountpoint = arguments.mountpoint,
                  .secret = arguments.secret,
+                 .witness = arguments.witness,
                  .log_file = arguments.log_file,
                  .foreground = arguments.foreground,
                  .verbose = arguments.verbose};

@@ -12,6 +12,7 @@
 #include "fs/mount/mounted.h"
 #include "gpu_engine/base/result.h"
 #include "gpu_engine/engine.h"
+#include "tools/cli/outside_witness.h"
 #include "tools/cli/secret_source.h"
 #include "tools/mount/logging.h"
 
@@ -26,6 +27,7 @@ struct MountArguments {
   std::string mountpoint;
   std::vector<std::string> options;  // after -o
   SecretOptions secret;
+  OutsideWitnessOptions witness;
   std::string engine = "auto";
   std::string log_file;
   bool foreground = false;
@@ -42,6 +44,7 @@ struct MountPlan {
   std::string volume;
   std::string mountpoint;
   SecretOptions secret;
+  OutsideWitnessOptions witness;
   fs::FuseOptions fuse;
   fs::VolumeOptions volume_options;
   engine::EngineChoice engine = engine::EngineChoice::automatic;
@@ -57,7 +60,8 @@ struct MountPlan {
 
 // invalid_argument names the option. Of the options after -o these are mount.nacre's own, for
 // /etc/fstab: passphrase-file=, passphrase-fd=, passphrase-command=, identity=, fingerprint=,
-// accept-older-state, kdf-limit=, engine=, log-file=, log=, metrics= (also with '_'), nofail.
+// accept-older-state, witness=, witness-command=, witness-may-fail, kdf-limit=, engine=, log-file=,
+// log=, metrics= (also with '_'), nofail.
 Result<MountPlan> make_mount_plan(const MountArguments& arguments);
 
 }  // namespace nacre::tools

@@ -43,6 +43,8 @@ namespace nacre::tools {
 namespace {
 
 constexpr std::uint32_t predecessor_wait_ms = 30'000;
+// How often a witness elsewhere is told at most. It may be on a slow disk or a server.
+constexpr std::chrono::milliseconds outside_interval{60'000};
 
 // What the control socket asks of the mount.
 class MountControl final : public fs::ControlHandler {
@@ -215,9 +217,13 @@ class Mount {
     NACRE_ASSIGN(auto engine,
                  engine::Engine::create(engine_options(
                      plan_.engine, [](std::string_view text) { spdlog::warn("{}", text); })));
-    if (!options.read_only) NACRE_TRY(check_age_beforehand(place_, keys_, plan_.secret));
-    options.accept = [this](const metadata::Database& database) {
-      return check_age(place_, keys_, database, plan_.secret);
+    NACRE_ASSIGN(outside_, open_outside_witness(plan_.witness, keys_, [](std::string_view text) {
+                   spdlog::warn("{}", text);
+                 }));
+    OutsideWitness* const outside = outside_ ? &*outside_ : nullptr;
+    if (!options.read_only) NACRE_TRY(check_age_beforehand(place_, keys_, plan_.secret, outside));
+    options.accept = [this, outside](const metadata::Database& database) {
+      return check_age(place_, keys_, database, plan_.secret, outside);
     };
     auto mounted = fs::Mounted::open(place_.directory, keys_.keys, keys_.keyring.generation,
                                      std::move(engine), options);
@@ -229,9 +235,22 @@ class Mount {
     if (!plan_.volume_options.read_only) {
       mend_keyring();
       note_age(mounted_->age(), Witness::Moment::opened);
+      const std::chrono::milliseconds interval(options.commit_interval_ms);
       age_keeper_.emplace(
-          std::chrono::milliseconds(options.commit_interval_ms), [this] { return mounted_->age(); },
-          [this](const metadata::VolumeAge& age) { note_age(age, Witness::Moment::in_use); });
+          interval, mounted_->age(), [this] { return mounted_->age(); },
+          [this](const metadata::VolumeAge& age) {
+            note_age(age, Witness::Moment::in_use);
+            return true;
+          });
+      if (outside_) {
+        // It knows nothing of this opening yet. On a thread of its own, since it may be slow.
+        outside_keeper_.emplace(
+            std::max(interval, outside_interval), metadata::VolumeAge(),
+            [this] { return mounted_->age(); },
+            [this](const metadata::VolumeAge& age) {
+              return note_age_outside(age, Witness::Moment::in_use);
+            });
+      }
     }
     keys_.access.reset();  // the raw volume key is of no more use
     rotation_ = std::make_unique<fs::Rotation>(place_.directory, keys_.keys, *keyring_, *mounted_);
@@ -368,6 +387,24 @@ class Mount {
     tools::note_age(place_, keys_, keyring_->generation(), age, moment);
   }
 
+  // A witness that cannot be reached holds nothing up: it is told when that begins and ends, and at
+  // the closing. Returns whether the witness knows it.
+  bool note_age_outside(const metadata::VolumeAge& age, Witness::Moment moment) {
+    const auto noted =
+        tools::note_age_outside(*outside_, keys_, keyring_->generation(), age, moment);
+    const bool is_closing = moment == Witness::Moment::closed;
+    if (!noted && (is_closing || !outside_is_behind_)) {
+      spdlog::warn(
+          "{}: how far the volume has come could not be kept: {}{}", place_.path,
+          noted.error().message,
+          is_closing ? ". It notices an older state only as of when it was last reached" : "");
+    } else if (noted && outside_is_behind_) {
+      spdlog::info("{}: {} is reached again", place_.path, outside_->name());
+    }
+    outside_is_behind_ = !noted;
+    return noted.has_value();
+  }
+
   void announce() {
     usable_ = true;
     spdlog::info("{} is mounted at {}{}", place_.path, session_->mount_point(),
@@ -382,10 +419,13 @@ class Mount {
   // This also gives up the lock: a process that waits for it finds the volume closed.
   Result<> close() {
     rotation_.reset();
+    outside_keeper_.reset();
     age_keeper_.reset();
     const auto closed = mounted_->close();
     if (closed && !plan_.volume_options.read_only) {
       note_age(mounted_->age(), Witness::Moment::closed);
+      // While the lock is held: another mount would be told of an older state afterwards.
+      if (outside_) note_age_outside(mounted_->age(), Witness::Moment::closed);
     }
     keyring_.reset();
     mounted_.reset();
@@ -402,7 +442,10 @@ class Mount {
   metadata::VolumeKeys keys_;
   std::unique_ptr<fs::Mounted> mounted_;
   std::optional<metadata::KeyringKeeper> keyring_;
+  std::optional<OutsideWitness> outside_;
+  bool outside_is_behind_ = false;  // outside_keeper_'s thread's, while there is one
   std::optional<AgeKeeper> age_keeper_;
+  std::optional<AgeKeeper> outside_keeper_;
   std::unique_ptr<fs::Rotation> rotation_;
   std::unique_ptr<fs::FuseSession> session_;
   std::optional<fs::MetricsListener> metrics_listener_;

@@ -10,6 +10,7 @@
 #include "fs/control/mount_table.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
+#include "tools/cli/sight_json.h"
 #include "tools/cli/terminal.h"
 #include "tools/cli/volume_access.h"
 #include "tools/cli/witness.h"
@@ -18,15 +19,6 @@
 namespace nacre::tools {
 
 namespace {
-
-nlohmann::json sight_json(const Sight& sight) {
-  return {{"time", sight.time},
-          {"session_count", sight.age.session_count},
-          {"session", hex(sight.age.session)},
-          {"change_count", sight.age.change_count},
-          {"keyring_generation", sight.keyring_generation},
-          {"superblock_generation", sight.superblock_generation}};
-}
 
 void print_sight(std::string_view what, const Sight& sight) {
   print_safely("  {:<10}  {}  {} openings for writing, {} changes, keyring {}, superblock {}\n",
@@ -45,9 +37,9 @@ Result<> print_witness(const std::string& path, bool as_json) {
     for (const SeenCopy& copy : copies) {
       nlohmann::json closings = nlohmann::json::array();
       for (const Sight& closing : copy.closings)
-        closings.push_back(sight_json(closing));
+        closings.push_back(to_json(closing));
       all["copies"].push_back(
-          {{"path", copy.path}, {"last", sight_json(copy.last)}, {"closings", closings}});
+          {{"path", copy.path}, {"last", to_json(copy.last)}, {"closings", closings}});
     }
     print_as_json(all);
     return {};
