@@ -15,8 +15,8 @@ namespace nacre::engine {
 struct DeviceCodec {
   Codec codec;
   // The levels at which devices encode; none if the first is above the last. At other levels users
-  // expect a ratio that only the cpu's encoder reaches. Level 0 of gdeflate means level 3, which is
-  // such a level.
+  // expect a ratio that only the cpu's encoder reaches. Level 0 of gdeflate means level 3, so
+  // devices do not encode it.
   int encode_level_min;
   int encode_level_max;
   // The longest message that devices decode. Streams without sub-blocks are one warp's.

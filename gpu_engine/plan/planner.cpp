@@ -92,8 +92,7 @@ Work work_of(const Payload& payload, MessageIndexes indexes, Codec record_codec)
   return work;
 }
 
-// Whether the payload is too small to be worth waking a device. Looks at no more messages than the
-// answer needs.
+// Whether the payload is too small to be worth waking a device. Stops when the answer is known.
 bool is_small(const Payload& payload) {
   std::uint64_t sum = 0;
   for (const Message& message : payload.messages) {

@@ -24,16 +24,15 @@
 // 1. All lanes read at once. A mask that all lanes know says which of them have a distance to read.
 //    A lane that needs a word counts the lanes before it that need one too; so it knows which word
 //    of the page it gets. The next 64 words wait in registers (LaneReader).
-// 2. Counts and sums give the places. A literal's place follows from the count of literals before
-//    it in the round. If a match begins in the round, an inclusive sum of the matches' sizes is
-//    added.
+// 2. Counts and sums give the places. A literal's place is the count of literals before it in the
+//    round; if a match begins in the round, an inclusive sum of the matches' sizes is added.
 // 3. Matches are copied a round later, when their distances are read and every literal of their
 //    round is stored. The matches of a round may copy from each other and from themselves, so they
-//    are not copied one by one. Instead all bytes from the begin of the first match to the end of
-//    the last, literals between them included, are written 32 at a time, one byte per lane. By
-//    counting the matches that begin at or before its byte, a lane knows to which match the byte
-//    belongs. The byte's source is already written, or it is one of the same 32 bytes; then pointer
-//    doubling finds the lane that has the value (MatchCopier). So no match is a special case.
+//    are not copied one by one. Instead all bytes from the first match's begin to the last one's
+//    end, literals between them included, are written 32 at a time, one byte per lane. A lane
+//    counts the matches that begin at or before its byte, to know which one has the byte. The
+//    byte's source is already written, or is one of the same 32 bytes; then pointer doubling finds
+//    the lane that has the value (MatchCopier). So no match is a special case.
 // 4. The last rounds are separate. All rounds but those around the end of the block run in a loop
 //    that stops before them. There the next look-up begins before this round's bytes are placed,
 //    which hides its latency. In a block without lengths lane k writes byte at + k, so its rounds
@@ -333,8 +332,7 @@ class PageDecoder {
         page_{warp, memory, {warp, task.in, task.in_size}, task.out, task.out_size, 0},
         copier_(copier) {}
 
-  // Decodes the page. Returns the same in all lanes: false if the page is not valid; the content of
-  // task.out is then undefined.
+  // Decodes the page. False, in all lanes: the page is not valid; task.out is then undefined.
   NACRE_LANE_CODE bool run() {
     bool is_last = false;
     while (!is_last) {
@@ -416,8 +414,7 @@ class PageDecoder {
            build_tables(litlen_count, distance_count);
   }
 
-  // Reads the items of the code lengths, 32 at a time. A repeat may run from one alphabet into the
-  // other, but not past both.
+  // Reads the items 32 at a time. A repeat may run from one alphabet into the other, not past both.
   NACRE_LANE_CODE bool read_code_sizes(std::uint32_t size_count) {
     std::uint32_t known = 0;
     std::uint32_t last_size = 0;

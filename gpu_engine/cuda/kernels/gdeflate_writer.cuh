@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both encoders of GDeflate pages write with; one warp runs each of these: Huffman codes from
-// counts (CodeMaker), the description of a block's codes (Description), and the words of a page
-// (LaneWriter).
+// What both encoders of GDeflate pages write with. One warp runs each part: Huffman codes from
+// counts (CodeMaker), a block's description (Description), and a page's words (LaneWriter).
 //
 // CodeMaker makes the same sizes as codec/gdeflate/huffman_code.h, and their canonical code. The
 // plain way sorts the symbols by count and joins the two smallest trees until one is left. The
 // lanes share the sorting (each counts the keys below its own), the depths and the numbering.
-// Joining is a chain, so lane 0 does it alone: two steps for each symbol, some 20,000 cycles for
-// 257 symbols.
+// Joining is a chain, so lane 0 does it alone: two steps per symbol, some 20,000 cycles for 257.
 //
 // Description makes the header of codec/gdeflate/block_codes.h, item for item: the code sizes of
 // both alphabets, cut into runs, under a code of their own (RFC 1951, 3.2.7).
@@ -28,8 +26,7 @@ namespace nacre::engine::cuda::gdeflate {
 
 constexpr std::uint32_t symbol_bits = 9;
 
-// The lower 16 bits are a code of up to 15 bits, its first bit lowest; the upper ones are its size.
-// 0: the symbol has no code.
+// Lower 16 bits: a code of up to 15 bits, its first bit lowest. Upper bits: its size. 0: no code.
 constexpr std::uint32_t code_size_shift = 16;
 using Code = std::uint32_t;
 
@@ -245,8 +242,7 @@ __device__ __forceinline__ Code fixed_litlen_code(std::uint32_t symbol) {
   return __brev(code) >> (32 - size) | size << code_size_shift;
 }
 
-// The description of a block's dynamic codes, in shared memory. All lanes of one warp call make().
-// Then any lane of any warp of the block may ask for its bits.
+// Lies in shared memory. All lanes of one warp call make(); then any lane may ask for its bits.
 class Description {
  public:
   // litlen_codes (286) and distance_codes (32) are in shared memory.
@@ -280,8 +276,7 @@ class Description {
   // The sum of the bits of all lanes, without the head.
   __device__ std::uint32_t bits() const { return bits_; }
 
-  // Per lane: how many rounds the description has, and the bits that the lane gets in a round. In
-  // the first round lane 0 also gets the head.
+  // Per lane: the number of rounds; the lane's bits in a round (lane 0's first begin with head).
   __device__ std::uint32_t round_count() const {
     return 1 + (item_count_ + lane_count - 1) / lane_count;
   }
@@ -415,8 +410,7 @@ class Description {
 
 constexpr std::uint32_t word_size = word_size_bytes;
 
-// The state of a page's lane that a warp hands to the next one. By default, the state at the begin
-// of the page.
+// What a warp hands to the next one for each lane of a page. The default: at the page's begin.
 struct OpenLane {
   std::uint32_t open = this_lane();       // index of the open word in the page
   std::uint32_t following = this_lane();  // index of the word after it

@@ -44,12 +44,12 @@ struct ChecksumTask {
   std::uint32_t before;
 };
 
-// A piece of at most 64 KiB to encode or decode, or a whole zstd frame of at most 1 MiB to decode. A
-// piece's code is what docs/FORMAT.md, "Sub-blocks", has after a sub-block's word. Encode:
+// A piece of at most 64 KiB to encode or decode, or a whole zstd frame of at most 1 MiB to decode.
+// A piece's code is what docs/FORMAT.md, "Sub-blocks", has after a sub-block's word. Encode:
 // results[i] becomes the size of the code, or 0 if it would not be smaller than the piece or does
 // not fit in out_size. Decode: results[i] becomes 1 if `in` is exactly the code of out_size bytes,
-// else 0. Whatever `in` holds, nothing outside `out` is written, and nothing outside the two is read
-// except bytes that share an aligned word with them (codecs.h).
+// else 0. Whatever `in` holds, nothing outside `out` is written, and nothing outside the two is
+// read except bytes that share an aligned word with them (codecs.h).
 struct CodecTask {
   const Byte* in;
   Byte* out;
