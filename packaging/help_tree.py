@@ -39,7 +39,7 @@ VALUES = {
     "-N": ("NAMESPACE", "file"),
     "-o": ("OPTIONS", "ro rw allow_other nonempty noatime passphrase-file= identity= fingerprint= "
                       "accept-older-state witness= witness-command= witness-may-fail kdf-limit= "
-                      "engine= log-file= log= metrics= commit= checkpoint= cache= dirty= "
+                      "engine= log-file= log= metrics= sandbox= commit= checkpoint= cache= dirty= "
                       "space_ratio= readahead= idle= io_uring= uid= gid= umask="),
     "-t": ("TYPE", "nacre"),
 }

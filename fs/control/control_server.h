@@ -72,6 +72,9 @@ class ControlHandler {
   }
   // The transport of the kernel's requests, e.g. "/dev/fuse". Empty if it is not known.
   virtual std::string transport() { return {}; }
+  // What keeps the daemon from calls that it never makes, e.g. "seccomp", or "off". Empty if it is
+  // not known.
+  virtual std::string sandbox() { return {}; }
   virtual Result<CompactionReport> trim() = 0;
   virtual Result<metadata::ScrubRow> scrub(ScrubCommand command,
                                            std::optional<std::uint64_t> rate) = 0;

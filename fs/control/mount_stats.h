@@ -16,6 +16,7 @@ struct MountStats {
   VolumeStats volume;
   RequestStats requests;
   std::string transport;  // as in ControlHandler
+  std::string sandbox;    // as in ControlHandler
   std::optional<metadata::ScrubRow> scrub;
   std::optional<RotationStatus> rotation;
   std::uint64_t keyring_generation = 0;

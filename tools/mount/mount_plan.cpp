@@ -26,7 +26,7 @@ constexpr std::string_view own_options =
     " passphrase-file=FILE passphrase-fd=NUMBER passphrase-command=COMMAND identity=KEY "
     "fingerprint=HEX accept-older-state witness=FILE witness-command=COMMAND witness-may-fail "
     "kdf-limit=SIZE engine=ENGINE log-file=FILE log=TARGET "
-    "metrics=ADDRESS nofail";
+    "metrics=ADDRESS sandbox=on|off|auto nofail";
 
 Result<int> parse_descriptor(std::string_view value) {
   int number = -1;
@@ -37,6 +37,14 @@ Result<int> parse_descriptor(std::string_view value) {
         fmt::format("mount option passphrase-fd={}: expected the number of an open file", value));
   }
   return number;
+}
+
+Result<SandboxMode> parse_sandbox(std::string_view value) {
+  if (value == "auto") return SandboxMode::automatic;
+  if (value == "on") return SandboxMode::on;
+  if (value == "off") return SandboxMode::off;
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("mount option sandbox={}: expected on, off or auto", value));
 }
 
 Result<> choose_log(std::string_view value, MountPlan& plan) {
@@ -114,6 +122,10 @@ Result<bool> take_own_option(std::string_view option, std::string& engine_name, 
   } else if (name == "log" && !value.empty()) {
     NACRE_TRY(choose_log(value, plan));
   } else if (name == "log") {
+    // A missing value is reported below.
+  } else if (name == "sandbox" && !value.empty()) {
+    NACRE_ASSIGN(plan.sandbox, parse_sandbox(value));
+  } else if (name == "sandbox") {
     // A missing value is reported below.
   } else if (name == "metrics" && !value.empty()) {
     NACRE_ASSIGN(plan.metrics, fs::parse_metrics_address(value));

@@ -22,6 +22,9 @@ class App;
 
 namespace nacre::tools {
 
+// automatic: on for root's mounts that use no GPU.
+enum class SandboxMode : std::uint8_t { automatic, on, off };
+
 struct MountArguments {
   std::string volume;
   std::string mountpoint;
@@ -51,6 +54,7 @@ struct MountPlan {
   std::string log_file;
   LogTarget log_target = LogTarget::automatic;
   std::optional<fs::MetricsAddress> metrics;
+  SandboxMode sandbox = SandboxMode::off;
   bool foreground = false;
   bool verbose = false;
   // The volume is expected to be of format 2. No help names it as long as that is a draft.
@@ -61,7 +65,7 @@ struct MountPlan {
 // invalid_argument names the option. Of the options after -o these are mount.nacre's own, for
 // /etc/fstab: passphrase-file=, passphrase-fd=, passphrase-command=, identity=, fingerprint=,
 // accept-older-state, witness=, witness-command=, witness-may-fail, kdf-limit=, engine=, log-file=,
-// log=, metrics= (also with '_'), nofail.
+// log=, metrics=, sandbox= (also with '_'), nofail.
 Result<MountPlan> make_mount_plan(const MountArguments& arguments);
 
 }  // namespace nacre::tools

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <optional>
@@ -37,6 +38,8 @@
 #include "tools/mount/age_keeper.h"
 #include "tools/mount/end_watch.h"
 #include "tools/mount/logging.h"
+#include "tools/mount/mount_control.h"
+#include "tools/mount/sandbox.h"
 
 namespace nacre::tools {
 
@@ -45,74 +48,6 @@ namespace {
 constexpr std::uint32_t predecessor_wait_ms = 30'000;
 // How often a witness elsewhere is told at most. It may be on a slow disk or a server.
 constexpr std::chrono::milliseconds outside_interval{60'000};
-
-// What the control socket asks of the mount.
-class MountControl final : public fs::ControlHandler {
- public:
-  MountControl(fs::Mounted& mounted, metadata::KeyringKeeper& keyring, fs::Scrubber& scrubber,
-               fs::Rotation& rotation, fs::FuseSession& session)
-      : mounted_(mounted),
-        keyring_(keyring),
-        scrubber_(scrubber),
-        rotation_(rotation),
-        session_(session) {}
-
-  // The kernel may still be sending what syncfs() made it write back (it does not always wait), so
-  // a commit counts when no write arrived around it and all that had arrived were done. What was
-  // refused is told from here: the kernel tells whoever asks first, and also of things that are no
-  // harm (docs/KERNEL.md, "Killed processes").
-  Result<> sync() override {
-    constexpr int rounds_max = 20;
-    constexpr auto quiet_time = std::chrono::milliseconds(20);
-    for (int round = 0;; ++round) {
-      const auto before = write_count();
-      std::this_thread::sleep_for(quiet_time);
-      const bool is_quiet = session_.has_all_writes();
-      NACRE_TRY(mounted_.volume().sync_all());
-      // A program that writes without a pause is not waited for.
-      if ((is_quiet && write_count() == before) || round == rounds_max) break;
-    }
-    return session_.take_refusal();
-  }
-  fs::VolumeStats stats() override { return mounted_.stats(); }
-  fs::RequestStats request_stats() override { return session_.request_stats(); }
-  Result<fs::FileChunks> look_at_file(metadata::InodeNumber inode,
-                                      metadata::ChunkIndex first) override {
-    return fs::look_at_chunks(mounted_.database(), mounted_.store(), inode, first);
-  }
-  std::string transport() override { return session_.transport_name(); }
-  Result<fs::CompactionReport> trim() override {
-    return mounted_.compact(fs::CompactionGoal::everything, {});
-  }
-  Result<metadata::ScrubRow> scrub(fs::ScrubCommand command,
-                                   std::optional<std::uint64_t> rate) override {
-    return scrubber_.apply(command, rate);
-  }
-  // The backup includes what the kernel has sent so far.
-  Result<fs::BackupSnapshot> begin_backup() override {
-    const auto synced = sync();
-    if (!synced && synced.error().code != ErrorCode::no_space)
-      return tl::unexpected(synced.error());
-    return mounted_.begin_backup();
-  }
-  std::uint64_t keyring_generation() override { return keyring_.generation(); }
-  Result<> replace_recipients(std::string_view text) override {
-    // This comes before a file changes, because the row must be able to follow it.
-    NACRE_TRY(mounted_.note_keyring_generation(keyring_.generation()));
-    NACRE_TRY(keyring_.replace_recipients(as_bytes(text)));
-    spdlog::info("the keyring was changed; its generation is now {}", keyring_.generation());
-    return {};
-  }
-  fs::Rotation* rotation() override { return &rotation_; }
-
- private:
-  std::uint64_t write_count() const { return session_.opcode_counts()[FUSE_WRITE]; }
-  fs::Mounted& mounted_;
-  metadata::KeyringKeeper& keyring_;
-  fs::Scrubber& scrubber_;
-  fs::Rotation& rotation_;
-  fs::FuseSession& session_;
-};
 
 Result<metadata::VolumeLock> lock_volume(const MountPlan& plan, const VolumePlace& place) {
   metadata::LockRequest request{.mode = plan.volume_options.read_only
@@ -170,6 +105,11 @@ fs::MountDescription describe(const MountPlan& plan, const VolumePlace& place,
   std::sscanf(session.device().c_str(), "%u:%u", &description.device_major,
               &description.device_minor);
   return description;
+}
+
+bool uses_gpu(const engine::Engine& engine) {
+  const std::string name = engine.backend_name();
+  return name.find("cuda") != std::string::npos && name.find("cuda: none") == std::string::npos;
 }
 
 class Mount {
@@ -280,7 +220,7 @@ class Mount {
     fs::Scrubber scrubber(*mounted_, keys_.superblock.volume_id,
                           {.may_name_files = may_name_files(log_options_)});
     scrubber.start();
-    MountControl control(*mounted_, *keyring_, scrubber, *rotation_, *session_);
+    MountControl control(*mounted_, *keyring_, scrubber, *rotation_, *session_, is_sandboxed_);
     const auto description = describe(plan_, place_, keys_.superblock, *session_);
     auto server = fs::ControlServer::start(description, control);
     auto metrics = serve_metrics(control, description);
@@ -303,7 +243,12 @@ class Mount {
       session_->request_exit();
     });
     rotation_->start();  // goes on with what an earlier mount left
-    const auto served = session_->run([this] { announce(); });
+    Result<> sandboxed;
+    const auto served = session_->run([&] {
+      sandboxed = give_up_calls();
+      if (sandboxed) return announce();
+      session_->request_exit();
+    });
     {
       LockGuard use(session_use);
       end.begin();
@@ -323,6 +268,7 @@ class Mount {
     if (server) (*server)->finish(closed);
     signals.stop();
     if (!served) return served;
+    if (!sandboxed) return sandboxed;
     return closed;
   }
 
@@ -405,6 +351,25 @@ class Mount {
     return noted.has_value();
   }
 
+  // Once all that the start needs has been done: the mount, the watcher, the engine, the sockets.
+  // An ordinary user's daemon runs fusermount3, which is set-uid, to unmount, and the driver of a
+  // GPU may run programs and make calls of its own.
+  Result<> give_up_calls() {
+#ifdef NACRE_SANITIZER
+    const bool fits = false;
+#else
+    const bool fits = ::geteuid() == 0 && !uses_gpu(mounted_->engine());
+#endif
+    if (plan_.sandbox == SandboxMode::off) return {};
+    if (plan_.sandbox == SandboxMode::automatic && !fits) return {};
+    const auto entered = enter_sandbox({.runs_programs = !plan_.witness.command.empty()});
+    is_sandboxed_ = entered.has_value();
+    if (entered) return {};
+    if (plan_.sandbox == SandboxMode::on) return add_context(entered.error(), "sandbox=on");
+    spdlog::info("the daemon runs without a sandbox: {}", entered.error().message);
+    return {};
+  }
+
   void announce() {
     usable_ = true;
     spdlog::info("{} is mounted at {}{}", place_.path, session_->mount_point(),
@@ -450,6 +415,7 @@ class Mount {
   std::unique_ptr<fs::FuseSession> session_;
   std::optional<fs::MetricsListener> metrics_listener_;
   bool usable_ = false;
+  std::atomic<bool> is_sandboxed_{false};
 };
 
 // For damage, as opposed to a refusal: the command that helps next.

@@ -254,6 +254,7 @@ void print_mounted_stats(const json& reply) {
   print_stats_line("health", text_of(stats, "health"));
   if (!text_of(stats, "transport").empty())
     print_stats_line("transport", text_of(stats, "transport"));
+  if (!text_of(stats, "sandbox").empty()) print_stats_line("sandbox", text_of(stats, "sandbox"));
   print_stats_line("mounted for", format_age(number_of(stats, "uptime_seconds")));
   print_space(stats);
   print_upkeep(stats);
