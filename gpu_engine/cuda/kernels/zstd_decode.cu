@@ -9,10 +9,12 @@
 //
 // Executed: 4.8 instructions of a warp a byte, so 188 GB/s where an H200 issues all it can. A
 // frame's time with 20 of them on a multiprocessor: literals 23 %, sequences read 25 %, written
-// 42 %, tables 4 %. Measured on one, 2026-11-28, 64 KiB frames of Silesia by libzstd at level 1:
+// 42 %, tables 4 % (before tiles were moved four at a time, which made 3 %). Few frames take as
+// long as the slowest of them. Measured on one, 2026-11-28, 64 KiB frames of Silesia by libzstd at
+// level 1:
 //
 //   frames              512   1,024   2,048   4,096   10,000
-//   GB/s                 26      45      78      89      111
+//   GB/s                 24      42      75      86      108
 #include "gpu_engine/cuda/kernels/codecs.h"
 #include "gpu_engine/cuda/kernels/zstd_decoder.cuh"
 

@@ -26,7 +26,7 @@
 // 4. Sums of lengths give the places. All is checked before a byte of the batch is written.
 // 5. Bytes are written 32 at a time, a lane a byte, as in lz4_decoder.cuh: a count of the sequences
 //    begun names a lane's sequence, and pointer doubling finds a byte that one of these 32 gives.
-//    Two such tiles are moved at once where neither takes bytes of them.
+//    Four such tiles are moved at once, or two, where none takes bytes of them.
 //
 // Literals lie at the end of the block's output. A literal's own place is never behind the place
 // where it waits, since what stands between is written by matches. So they need no other memory: a
@@ -138,77 +138,73 @@ class LiteralStream {
   __device__ __forceinline__ LiteralStream(const Byte* bytes, std::uint32_t size)
       : in_(bytes, size) {
     const std::uint32_t mark = in_.end_mark();
-    const auto word = static_cast<std::int32_t>(mark / 32);
-    held_ = mark % 32;
-    high_ = held_ == 0 ? 0 : in_.word(word) << (32 - held_);
-    left_ = word;
-    ahead_ = in_.word(left_ - 1);
     is_ended_well_ = mark != 0;
+    high_at_ = static_cast<std::int32_t>(mark / 32);
+    taken_ = 32 - mark % 32;
+    high_ = in_.word(high_at_);
+    low_ = in_.word(high_at_ - 1);
+    ahead_ = in_.word(high_at_ - 2);
+    move_on();
   }
 
   // Decodes count symbols. Returns whether these were all that the stream holds.
   __device__ __forceinline__ bool decode(const std::uint16_t* table, std::uint32_t log, Byte* out,
                                          std::uint32_t count) {
     if (!is_ended_well_) return false;
+    const std::uint32_t shift = 32 - log;
     const std::uint32_t to_aligned =
         static_cast<std::uint32_t>(-reinterpret_cast<std::uintptr_t>(out)) & 3;
     const std::uint32_t head = min(count, to_aligned);
     for (std::uint32_t i = 0; i < head; ++i)
-      store(out + i, static_cast<Byte>(next_of_few(table, log)));
+      store(out + i, static_cast<Byte>(next(table, shift) >> 8));
     out += head;
     count -= head;
     for (; count >= 4; count -= 4, out += 4) {
-      refill();
-      const std::uint32_t a = next(table, log);
-      const std::uint32_t b = next(table, log);
-      refill();
-      const std::uint32_t c = next(table, log);
-      const std::uint32_t d = next(table, log);
-      store(reinterpret_cast<std::uint32_t*>(out),
-            a >> 8 | (b & 0xff00) | (c & 0xff00) << 8 | (d & 0xff00) << 16);
+      const std::uint32_t two = next_two(table, shift);
+      store(reinterpret_cast<std::uint32_t*>(out), two | next_two(table, shift) << 16);
     }
     for (std::uint32_t i = 0; i < count; ++i)
-      store(out + i, static_cast<Byte>(next_of_few(table, log)));
-    return 32 * left_ + static_cast<std::int32_t>(held_) ==
+      store(out + i, static_cast<Byte>(next(table, shift) >> 8));
+    return 32 * (high_at_ + 1) - static_cast<std::int32_t>(taken_) ==
            static_cast<std::int32_t>(in_.first_bit());
   }
 
  private:
-  // After it more than 32 bits are at hand: enough for two symbols. Before the stream's first bits
-  // stand zeros.
-  __device__ __forceinline__ void refill() {
-    if (held_ > 32) return;
-    // The words are high_ and low_; the bits that are held begin with high_'s highest.
-    if (held_ == 32) {
-      low_ = ahead_;
-    } else {
-      high_ |= held_ == 0 ? ahead_ : ahead_ >> held_;
-      low_ = held_ == 0 ? 0 : ahead_ << (32 - held_);
-    }
-    held_ += 32;
-    --left_;
-    ahead_ = in_.word(left_ - 1);
+  // Codes of two symbols have at most 22 bits, so 32 are enough for them.
+  static_assert(2 * huffman_log_max <= 32);
+  __device__ __forceinline__ std::uint32_t next_two(const std::uint16_t* table,
+                                                    std::uint32_t shift) {
+    const std::uint32_t bits = __funnelshift_l(low_, high_, taken_);
+    const std::uint32_t one = table[bits >> shift];
+    const std::uint32_t two = table[bits_after(bits, one) >> shift];
+    taken_ += (one + two) & 0xff;
+    move_on();
+    return one >> 8 | (two & 0xff00);
   }
   // The symbol's entry.
-  __device__ __forceinline__ std::uint32_t next(const std::uint16_t* table, std::uint32_t log) {
-    const std::uint32_t entry = table[high_ >> (32 - log)];
-    high_ = __funnelshift_l(low_, high_, entry);
-    low_ = bits_after(low_, entry);
-    held_ -= entry & 31;
+  __device__ __forceinline__ std::uint32_t next(const std::uint16_t* table, std::uint32_t shift) {
+    const std::uint32_t entry = table[__funnelshift_l(low_, high_, taken_) >> shift];
+    taken_ += entry & 0xff;
+    move_on();
     return entry;
   }
-  __device__ __forceinline__ std::uint32_t next_of_few(const std::uint16_t* table,
-                                                       std::uint32_t log) {
-    refill();
-    return next(table, log) >> 8;
+  // Before the stream's first bits stand zeros.
+  __device__ __forceinline__ void move_on() {
+    if (taken_ < 32) return;
+    taken_ -= 32;
+    --high_at_;
+    high_ = low_;
+    low_ = ahead_;
+    ahead_ = in_.word(high_at_ - 2);
   }
 
   const InputWords in_;
+  // The words that are read; the bits follow the first taken_ (0 … 31) of high_'s.
   std::uint32_t high_ = 0;
   std::uint32_t low_ = 0;
-  std::uint32_t held_ = 0;   // bits
-  std::int32_t left_ = 0;    // words that no bit was taken of
-  std::uint32_t ahead_ = 0;  // the last of them
+  std::uint32_t ahead_ = 0;
+  std::int32_t high_at_ = 0;
+  std::uint32_t taken_ = 0;
   bool is_ended_well_ = false;
 };
 
@@ -661,15 +657,22 @@ class FrameDecoder {
     const Batch batch = {begin, match_begin, distance, to_literal, total};
     std::uint32_t owners = all_lanes;  // sequences begun before this tile, minus one
     std::uint32_t tile = 0;
+    for (; tile + 3 * lane_count < total; tile += 4 * lane_count) {
+      Source sources[4];
+      NACRE_UNROLL
+      for (std::uint32_t i = 0; i < 4; ++i)
+        sources[i] = find_source(batch, out, tile + i * lane_count, owners);
+      if (!take_from_each_other(sources[0], sources[1], sources[2], sources[3])) {
+        move_all(out + tile, sources);
+      } else {
+        move_two(out + tile, sources[0], sources[1]);
+        move_two(out + tile + 2 * lane_count, sources[2], sources[3]);
+      }
+    }
     for (; tile + lane_count < total; tile += 2 * lane_count) {
       const Source one = find_source(batch, out, tile, owners);
       const Source two = find_source(batch, out, tile + lane_count, owners);
-      if (!__any_sync(all_lanes, one.back <= this_lane() || two.back <= this_lane() + lane_count)) {
-        move_both(out + tile, one, two);
-      } else {
-        move(out + tile, one);
-        move(out + tile + lane_count, two);
-      }
+      move_two(out + tile, one, two);
     }
     if (tile < total) move(out + tile, find_source(batch, out, tile, owners));
   }
@@ -703,9 +706,35 @@ class FrameDecoder {
     return {out + here - back, back};
   }
 
-  // Two tiles that take no bytes of each other or of themselves. No literal of the second lies
-  // where the first writes.
-  __device__ __forceinline__ static void move_both(Byte* to, const Source& one, const Source& two) {
+  // Whether tiles that follow each other take bytes of each other or of themselves. Literals do not
+  // count: no tile's literals lie where one before it writes.
+  template <typename... Sources>
+  __device__ __forceinline__ static bool take_from_each_other(const Sources&... sources) {
+    std::uint32_t place = this_lane();
+    bool takes = false;
+    ((takes = takes || sources.back <= place, place += lane_count), ...);
+    return __any_sync(all_lanes, takes);
+  }
+
+  // For tiles that take no bytes of each other. Only the last one may be shorter than a warp.
+  __device__ __forceinline__ static void move_all(Byte* to, const Source (&sources)[4]) {
+    Byte bytes[4] = {};
+    NACRE_UNROLL
+    for (std::uint32_t i = 0; i < 4; ++i)
+      if (i < 3 || sources[i].from != nullptr) bytes[i] = load(sources[i].from);
+    __syncwarp();
+    NACRE_UNROLL
+    for (std::uint32_t i = 0; i < 4; ++i)
+      if (i < 3 || sources[i].from != nullptr) store(to + i * lane_count + this_lane(), bytes[i]);
+    __syncwarp();
+  }
+
+  __device__ __forceinline__ static void move_two(Byte* to, const Source& one, const Source& two) {
+    if (take_from_each_other(one, two)) {
+      move(to, one);
+      move(to + lane_count, two);
+      return;
+    }
     Byte byte_two{};
     const Byte byte_one = load(one.from);
     if (two.from != nullptr) byte_two = load(two.from);
