@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // zstd frames, decoded by a warp each. zstd_decoder.cuh derives what a warp does.
 //
-// Three ways were weighed, by cycles of a frame of 64 KiB (5,000 sequences, 20,000 literals): a
+// Three ways were weighed, by cycles of a frame of 64 KiB, taken as 5,000 sequences: a
 // warp a frame, about 8 instructions a byte by a sketch; two warps, of which one reads what the
 // other writes, the same work in less time, but registers for half as many frames; a kernel a
 // phase, with a lane a stream, fewer instructions, but each phase through device memory. Shared
