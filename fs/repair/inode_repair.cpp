@@ -3,13 +3,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <ctime>
 #include <limits>
 
 #include <fmt/format.h>
 
 #include "fs/repair/name_repair.h"
-#include "gpu_engine/kdf/kdf.h"
 
 namespace nacre::fs {
 
@@ -40,7 +38,7 @@ Result<std::array<Byte, 16>> name_hash_key(const RepairContext& context) {
 Result<> repair_name_hash(RepairContext& context) {
   if (name_hash_key(context)) return {};
   std::string key(16, '\0');
-  engine::random_bytes({reinterpret_cast<Byte*>(key.data()), key.size()});
+  context.draw.fill({reinterpret_cast<Byte*>(key.data()), key.size()});
   return context.draft.put(Table::system, std::string(metadata::system_key_name_hash), key,
                            "the key for the hash of names is gone: a new one");
 }
@@ -70,7 +68,7 @@ Result<> NameRepair::finish(std::uint64_t number, const Node& node) {
   std::string why;
   const auto note = [&](std::string what) { why += (why.empty() ? "" : ", ") + what; };
   if (node.is_made) {
-    const metadata::Timestamp now{.seconds = std::time(nullptr), .nanoseconds = 0};
+    const metadata::Timestamp now{.seconds = context_.draw.seconds(), .nanoseconds = 0};
     row = {.mode = node.mode,
            .link_count = links,
            .size = node.size,

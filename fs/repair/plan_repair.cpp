@@ -10,7 +10,6 @@
 #include "fs/repair/database_view.h"
 #include "fs/repair/repair.h"
 #include "fs/repair/repair_parts.h"
-#include "gpu_engine/kdf/kdf.h"
 #include "metadata/format/checkpoint.h"
 #include "metadata/sealed_fs/epoch_switch.h"
 #include "metadata/text/rfc3339.h"
@@ -116,7 +115,7 @@ Result<metadata::RecordVersion> RepairContext::next_version() {
                   "the count of write sessions is damaged: repair without --drop-damaged first");
     }
     engine::SessionSalt salt;
-    engine::random_bytes(salt);
+    draw.fill(salt);
     const metadata::SessionRow row{
         .ordinal = *ordinal, .epoch = volume.keys->current_epoch().number, .opened_seconds = 0};
     NACRE_TRY(draft.put(Table::system, metadata::session_key_of(salt), metadata::encode(row),
@@ -142,13 +141,15 @@ Result<> make_plan(const std::shared_ptr<metadata::BackingDirectory>& directory,
   NACRE_TRY(check_keyring(*database, volume));
   NACRE_TRY(check_superblock(*database, volume));
   PlanDraft draft(*database);
+  PlanDraw draw(*volume.keys, options.seed ? *options.seed : new_plan_seed());
   RepairContext context{.directory = *directory,
                         .volume = volume,
                         .engine = engine,
                         .options = options,
                         .progress = progress,
                         .draft = draft,
-                        .left = made.left};
+                        .left = made.left,
+                        .draw = draw};
   NACRE_TRY(run_parts(context));
   made.plan = draft.take();
   made.plan.volume_id = volume.keys->volume_id();

@@ -16,7 +16,6 @@
 #include "fs/repair/repair_parts.h"
 #include "fs/store/segment_table.h"
 #include "gpu_engine/checksum/crc32.h"
-#include "gpu_engine/kdf/kdf.h"
 #include "metadata/format/checkpoint.h"
 
 namespace nacre::fs {
@@ -313,7 +312,7 @@ Result<> RecordRepair::enter_sessions_of_rows() {
   }));
   for (const std::uint64_t ordinal : unknown) {
     engine::SessionSalt salt;
-    engine::random_bytes(salt);
+    context_.draw.fill(salt);
     const metadata::SessionRow row{.ordinal = ordinal,
                                    .epoch = context_.volume.keys->current_epoch_number()};
     NACRE_TRY(context_.draft.put(

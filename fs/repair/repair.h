@@ -29,6 +29,7 @@
 
 #include "fs/check/finding.h"
 #include "fs/repair/database_rebuild.h"
+#include "fs/repair/plan_hash.h"
 #include "fs/repair/repair_plan.h"
 #include "gpu_engine/engine.h"
 #include "metadata/backing/backing.h"
@@ -45,6 +46,8 @@ struct RepairOptions {
   // The place for a new db/, if one must be made. Null: in the volume, which is then written to.
   // The caller of a dry run removes what is left here.
   std::shared_ptr<metadata::BackingDirectory> scratch = {};
+  // The random bytes of the plan follow from it (plan_hash.h). None: a fresh one.
+  std::optional<PlanSeed> seed = {};
 };
 
 struct RepairDraft {

@@ -24,6 +24,7 @@ struct RepairContext {
   const ProgressFunction& progress;
   PlanDraft& draft;
   FindingList& left;
+  PlanDraw& draw;
   std::uint64_t next_version_number = 0;  // 0: no session yet
 
   const metadata::Database& database() const { return draft.database(); }

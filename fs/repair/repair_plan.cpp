@@ -79,6 +79,13 @@ json to_json(const DatabaseEdit& change) {
           {"before", to_hex(change.before)},
           {"after", to_hex(change.after)}};
 }
+json to_json(const RepairStep& step) {
+  json line = std::visit([](const auto& change) { return to_json(change); }, step.change);
+  line["why"] = step.why;
+  line["paths"] = step.paths;
+  if (step.inode) line["inode"] = step.inode->value;
+  return line;
+}
 json to_json(const LostBytes& lost) {
   return {{"lost",
            {{"inode", lost.inode.value},
@@ -88,6 +95,16 @@ json to_json(const LostBytes& lost) {
             {"why", lost.why},
             {"dropped", lost.is_dropped},
             {"paths", lost.paths}}}};
+}
+
+json first_line(const RepairPlan& plan) {
+  return {{"format", plan_format},
+          {"version", plan_version},
+          {"volume_id", to_hex(plan.volume_id)},
+          {"created", plan.created},
+          {"next_session", plan.next_session},
+          {"step_count", plan.steps.size()},
+          {"lost_count", plan.lost.size()}};
 }
 
 // Names may be any bytes, but JSON is UTF-8. Reasons and paths are for people, so they may show
@@ -250,23 +267,29 @@ std::string new_plan_name(const std::string& created) {
 }
 
 std::string to_text(const RepairPlan& plan) {
-  std::string text = line_of({{"format", plan_format},
-                              {"version", plan_version},
-                              {"volume_id", to_hex(plan.volume_id)},
-                              {"created", plan.created},
-                              {"next_session", plan.next_session},
-                              {"step_count", plan.steps.size()},
-                              {"lost_count", plan.lost.size()}});
-  for (const RepairStep& step : plan.steps) {
-    json line = std::visit([](const auto& change) { return to_json(change); }, step.change);
-    line["why"] = step.why;
-    line["paths"] = step.paths;
-    if (step.inode) line["inode"] = step.inode->value;
-    text += line_of(line);
-  }
+  std::string text = line_of(first_line(plan));
+  for (const RepairStep& step : plan.steps)
+    text += line_of(to_json(step));
   for (const LostBytes& lost : plan.lost)
     text += line_of(to_json(lost));
   return text;
+}
+
+void for_each_lasting_line(const RepairPlan& plan,
+                           const std::function<void(std::string_view line)>& visit) {
+  json first = first_line(plan);
+  first.erase("created");
+  visit(line_of(first));
+  for (const RepairStep& step : plan.steps) {
+    json line = to_json(step);
+    if (std::holds_alternative<DatabaseEdit>(step.change)) {
+      line.erase("folder");
+      line.erase("why");  // has the folder
+    }
+    visit(line_of(line));
+  }
+  for (const LostBytes& lost : plan.lost)
+    visit(line_of(to_json(lost)));
 }
 
 Result<RepairPlan> parse_plan(std::string_view text) {

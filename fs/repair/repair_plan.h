@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -85,6 +86,10 @@ inline constexpr std::string_view repair_folder = "repair";
 //   {"step":"database","folder":…,"before":hex,"after":hex,"why":…}
 //   {"lost":{"inode":…,"offset":…,"size":…,"verdict":…,"why":…,"dropped":…,"paths":[…]}}
 std::string to_text(const RepairPlan& plan);
+// The lines of that text without what differs each time that the plan is made: when it was made,
+// and the name of the folder of a new db/.
+void for_each_lasting_line(const RepairPlan& plan,
+                           const std::function<void(std::string_view line)>& visit);
 // Error: corrupt if it is not such a text.
 Result<RepairPlan> parse_plan(std::string_view text);
 

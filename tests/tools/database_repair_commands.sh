@@ -72,6 +72,26 @@ for name in CURRENT "MANIFEST-*" IDENTITY; do
   cp -a "$work/sound" "$v"
   forget_states
 done
+
+# --- By the hash of its plan: a new db/ is made in the volume only once it is known to be the same.
+rm "$v/db/CURRENT"
+hash=$(fsck.nacre "${secret[@]}" --dry-run --json "$v" |
+  python3 -c 'import json, sys; print(json.load(sys.stdin)["plan_hash"])')
+cp -a "$v" "$work/shown"
+table=$(ls -S "$v"/db/*.sst | head -1)
+printf 'XX' | dd of="$table" bs=1 seek=1000 conv=notrunc status=none
+worse=$(everything)
+expect_fsck 8 'other changes than those' --repair --expect-plan "$hash"
+check "a refused repair changes nothing" [ "$(everything)" = "$worse" ]
+check "and leaves no new db/" bash -c "! ls -d '$v'/db.* '$v/repair' 2>/dev/null"
+rm -rf "$v"
+mv "$work/shown" "$v"
+expect_fsck 1 'missing.*CURRENT.*clean.*repaired' --repair --expect-plan "$hash"
+expect_fsck 0 'clean' --deep --scrub
+rm -rf "$v"
+cp -a "$work/sound" "$v"
+forget_states
+
 rm "$v/db/CURRENT"
 expect_fsck 1 'missing.*CURRENT.*clean.*repaired' --repair
 rm -rf "$v"

@@ -233,7 +233,7 @@ class DatabaseRepair : public CheckerTest {
     return 1;
   }
   void expect_made_good() {
-    const auto done = repairer().repair();
+    const auto done = repairer().repair_as_shown();
     NACRE_ASSERT_OK(done);
     EXPECT_EQ(done->draft.left.error_count(), 0u) << text_of(done->draft.left);
     const auto report = repairer().check();

@@ -51,7 +51,30 @@ expect 4 'errors found.*To see which files are hit, with the key: fsck.nacre --d
 expect_fsck 4 'lost: inode [0-9]+, 16384 bytes at offset 131072: rot.*/folder/file.*nothing was changed' \
   --dry-run
 check "a dry run changes nothing" [ "$(everything)" = "$before" ]
-expect_fsck 1 'lost: .*131072.*clean.*repaired in [0-9]+ steps, 1 range of bytes is lost.*--undo' --repair
+
+# --- By its hash, the plan that was shown is carried out, and no other.
+hash_of_plan() {
+  fsck.nacre "${secret[@]}" --dry-run --json "$@" "$v" |
+    python3 -c 'import json, sys; print(json.load(sys.stdin)["plan_hash"])'
+}
+hash=$(hash_of_plan)
+check "each plan has a seed of its own" [ "$hash" != "$(hash_of_plan)" ]
+expect_fsck 4 "no others: fsck.nacre --repair --expect-plan $hash " --repair --dry-run --expect-plan "$hash"
+expect_fsck 2 'requires.*--repair' --expect-plan "$hash"
+expect_fsck 2 '64 hexadecimal digits' --repair --expect-plan ''
+expect_fsck 2 '64 hexadecimal digits' --repair --expect-plan "${hash}0"
+expect_fsck 8 'other changes than those.*Nothing was changed: look at' --repair --drop-damaged --expect-plan "$hash"
+cp -a "$v" "$work/shown"
+printf 'XXXX' | dd of="$(printf '%s/segments/%012d.seg' "$v" "$segment")" bs=1 \
+  seek=$((offset + 1000 + 2 * part)) conv=notrunc status=none
+worse=$(everything)
+expect_fsck 8 'other changes than those.*Nothing was changed: look at' --repair --expect-plan "$hash"
+check "a refused repair changes nothing" [ "$(everything)" = "$worse" ]
+check "and writes no plan" [ ! -e "$v/repair" ]
+rm -rf "$v"
+mv "$work/shown" "$v"
+expect_fsck 1 'lost: .*131072.*clean.*repaired in [0-9]+ steps, 1 range of bytes is lost.*--undo' \
+  --repair --expect-plan "$hash"
 expect_fsck 0 'clean' --deep
 expect 0 'clean' fsck.nacre --scrub "$v"
 expect_fsck 0 'nothing to repair' --repair
@@ -102,7 +125,8 @@ expect_fsck 0 'none of them had to be' --undo "$v/repair/$plan.plan"
 expect_fsck 8 "it has: $plan" --undo other
 
 # --- Holes in the place of what is damaged.
-expect_fsck 1 'replaced by a hole.*clean' --repair --drop-damaged
+expect_fsck 1 'replaced by a hole.*clean' --repair --drop-damaged \
+  --expect-plan "$(hash_of_plan --repair --drop-damaged)"
 expect_fsck 0 'clean' --deep
 mount_it
 python3 - "$work/file" "$m/file" $part <<'PY' || failed "a dropped part is zeros, all others are good"

@@ -97,6 +97,19 @@ Result<fs::RepairDraft> Repairer::plan(const fs::RepairOptions& options) {
   return fs::plan_repair(backing_, volume_, *engine_, options, {});
 }
 
+Result<Repairer::Done> Repairer::repair_as_shown(fs::RepairOptions options) {
+  options.seed = fs::new_plan_seed();
+  const auto hash_of = [&](const fs::RepairDraft& draft) {
+    return fs::plan_hash(draft.plan, text_of(draft.left), *volume_.keys, *options.seed);
+  };
+  fs::RepairOptions dry_options = options;
+  dry_options.scratch = MemoryBacking::create();
+  NACRE_ASSIGN(const auto dry, plan(dry_options));
+  NACRE_ASSIGN(auto done, repair(options));
+  EXPECT_EQ(hash_of(done.draft), hash_of(dry)) << text_of(dry.plan) << text_of(done.draft.plan);
+  return done;
+}
+
 Result<Repairer::Done> Repairer::repair(const fs::RepairOptions& options) {
   Done done;
   NACRE_ASSIGN(done.draft, plan(options));
@@ -114,7 +127,7 @@ fs::CheckReport Repairer::check() {
 
 Repairer::Done Repairer::expect_repaired(const fs::RepairOptions& options) {
   const auto before = state_of(backing_);
-  auto done = repair(options);
+  auto done = repair_as_shown(options);
   NACRE_EXPECT_OK(done);
   if (!done) return {};
   const std::string plan_text = text_of(done->draft.plan);

@@ -40,6 +40,9 @@ class Repairer {
     std::string name;
   };
   Result<Done> repair(const fs::RepairOptions& options = {});
+  // The same after a dry run with the same seed, whose plan must have the same hash: what was shown
+  // is what is done, whatever the damage.
+  Result<Done> repair_as_shown(fs::RepairOptions options = {});
   fs::CheckReport check();
 
   // Repairs, and: the volume is clean then, a second repair has nothing to do, undoing it gives

@@ -15,6 +15,7 @@
 #include <CLI/CLI.hpp>
 
 #include "fs/check/checker.h"
+#include "fs/repair/plan_hash.h"
 #include "gpu_engine/engine.h"
 #include "metadata/backing/volume_lock.h"
 #include "tools/cli/command_line.h"
@@ -127,6 +128,11 @@ std::function<int()> add_arguments(CLI::App& app) {
   const CLI::Validator named(
       [](const std::string& name) { return name.empty() ? "it names nothing" : std::string(); },
       "");
+  const CLI::Validator plan_hash(
+      [](const std::string& hash) {
+        return fs::seed_of_hash(hash) ? std::string() : "a plan's hash has 64 hexadecimal digits";
+      },
+      "");
   app.add_option("VOLUME", arguments->volume, "The volume's directory; it must not be mounted")
       ->required();
   app.add_flag("--scrub", arguments->scrub,
@@ -143,6 +149,12 @@ std::function<int()> add_arguments(CLI::App& app) {
       ->needs(repair);
   app.add_flag("--accept-unreadable", arguments->repair.accept_unreadable,
                "Treat what the disk cannot read of db/ as lost; older rows take its place")
+      ->needs(repair);
+  app.add_option("--expect-plan", arguments->repair.plan_hash,
+                 "Repair only if the plan has this hash, which --dry-run prints; otherwise change "
+                 "nothing")
+      ->type_name("HASH")
+      ->check(plan_hash)
       ->needs(repair);
   app.add_option("--undo", arguments->repair.undo,
                  "Undo the repair of this plan, if nothing changed since")
@@ -167,7 +179,8 @@ std::function<int()> add_arguments(CLI::App& app) {
   add_outside_witness_options(app, arguments->witness);
   // A salvage makes a volume that may be older than what was seen, and its first mount says so.
   app.get_option("--salvage")->excludes("--witness")->excludes("--witness-command");
-  mark_seldom(app, {"--drop-damaged", "--accept-unreadable", "--undo", "--engine"});
+  mark_seldom(app,
+              {"--drop-damaged", "--accept-unreadable", "--expect-plan", "--undo", "--engine"});
   app.footer(
       "Examples:\n"
       "  fsck.nacre ~/vault                 structure: files, maps, space\n"

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fs/check/checker.h"
+#include "fs/repair/database_swap.h"
 #include "fs/repair/repair.h"
 #include "gpu_engine/engine.h"
 #include "metadata/backing/volume_lock.h"
@@ -40,6 +42,7 @@ struct Outcome {
   std::optional<fs::DatabaseReport> database;  // if db/ is made anew
   fs::FindingList left;                        // what the plan does not repair
   std::string plan_name;                       // empty: nothing was written
+  std::string plan_hash;                       // empty after an undo
   bool is_changed = false;                     // the plan was carried out, or undone
   std::optional<fs::CheckReport> after;        // of the volume after a change
 };
@@ -95,6 +98,84 @@ class Scratch {
   std::string path_;
 };
 
+nlohmann::json database_json(const fs::DatabaseReport& report) {
+  nlohmann::json json = {{"damage", to_json(report.damage)},
+                         {"may_have_lost_groups", report.may_have_lost_groups},
+                         {"has_manifest", report.has_manifest},
+                         {"lost_range_count", report.lost_range_count},
+                         {"checkpoint", nullptr},
+                         {"older", nlohmann::json::array()}};
+  if (report.checkpoint_seconds) json["checkpoint"] = metadata::rfc3339(*report.checkpoint_seconds);
+  for (const auto& rows : report.older) {
+    nlohmann::json row = {{"table", metadata::to_string(rows.table)},
+                          {"source", to_string(rows.source)},
+                          {"count", rows.count},
+                          {"paths", rows.paths}};
+    if (rows.inode) row["inode"] = rows.inode->value;
+    json["older"].push_back(std::move(row));
+  }
+  return json;
+}
+
+// Of the plan and of what is printed with it: the damage of db/, rows that may be older, and what
+// is left.
+std::string hash_of(const OpenVolume& open, const fs::RepairDraft& draft,
+                    const fs::PlanSeed& seed) {
+  std::string also;
+  if (draft.database) {
+    also = database_json(*draft.database)
+               .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
+  std::vector<std::string> left;
+  for (const auto& finding : draft.left.findings())
+    left.push_back(
+        fmt::format("{} {} {}\n", to_string(finding.verdict), finding.file, finding.what));
+  std::sort(left.begin(), left.end());
+  for (const std::string& line : left)
+    also += line;
+  return fs::plan_hash(draft.plan, also, *open.volume.keys, seed);
+}
+
+Result<> expect_plan(const OpenVolume& open, const fs::RepairDraft& draft, const fs::PlanSeed& seed,
+                     const std::string& wanted) {
+  if (wanted.empty() || hash_of(open, draft, seed) == wanted) return {};
+  return fail(
+      ErrorCode::stale,
+      fmt::format("{}: a repair would make other changes than those of the plan {}: the "
+                  "volume has changed since, or other options were given then. Nothing was "
+                  "changed: look at today's plan with --repair --dry-run, and repair by that",
+                  open.place.path, wanted));
+}
+
+// With a hash, the plan is made and compared before anything is written: a new db/ is made in a
+// temporary directory first, and in the volume once it is known that this is the plan.
+Result<fs::RepairDraft> make_plan(const OpenVolume& open, engine::Engine& engine,
+                                  const RepairArguments& arguments, const fs::PlanSeed& seed,
+                                  const fs::ProgressFunction& progress) {
+  Scratch scratch;
+  fs::RepairOptions options{.drop_damaged = arguments.drop_damaged,
+                            .accept_unreadable = arguments.accept_unreadable,
+                            .seed = seed};
+  if (arguments.dry_run || !arguments.plan_hash.empty()) {
+    NACRE_ASSIGN(options.scratch, scratch.make());
+  }
+  NACRE_ASSIGN(auto draft,
+               fs::plan_repair(open.place.directory, open.volume, engine, options, progress));
+  NACRE_TRY(expect_plan(open, draft, seed, arguments.plan_hash));
+  const bool has_new_database = fs::database_edit_of(draft.plan) != nullptr;
+  if (arguments.dry_run || arguments.plan_hash.empty() || !has_new_database) return draft;
+  options.scratch = nullptr;
+  NACRE_ASSIGN(draft,
+               fs::plan_repair(open.place.directory, open.volume, engine, options, progress));
+  const auto expected = expect_plan(open, draft, seed, arguments.plan_hash);
+  if (expected) return draft;
+  if (const auto* edit = fs::database_edit_of(draft.plan)) {
+    // If the folder cannot be removed here, the next repair does it.
+    (void)fs::remove_folder(*open.place.directory, edit->folder);
+  }
+  return tl::unexpected(expected.error());
+}
+
 Result<Outcome> repair(const OpenVolume& open, const std::string& engine_name,
                        const RepairArguments& arguments, ProgressPrinter& printer) {
   const auto progress = [&](const fs::Progress& state) { printer.update(state); };
@@ -102,18 +183,15 @@ Result<Outcome> repair(const OpenVolume& open, const std::string& engine_name,
   NACRE_ASSIGN(const auto engine,
                engine::Engine::create(engine_options(
                    choice, [](std::string_view text) { print_error(std::string(text)); })));
-  Scratch scratch;
-  fs::RepairOptions options{.drop_damaged = arguments.drop_damaged,
-                            .accept_unreadable = arguments.accept_unreadable};
-  if (arguments.dry_run) {
-    NACRE_ASSIGN(options.scratch, scratch.make());
-  }
-  NACRE_ASSIGN(auto draft,
-               fs::plan_repair(open.place.directory, open.volume, *engine, options, progress));
+  const auto wanted = fs::seed_of_hash(arguments.plan_hash);
+  const fs::PlanSeed seed = wanted ? *wanted : fs::new_plan_seed();
+  NACRE_ASSIGN(auto draft, make_plan(open, *engine, arguments, seed, progress));
+  std::string hash = hash_of(open, draft, seed);
   Outcome outcome{.plan = std::move(draft.plan),
                   .database = std::move(draft.database),
                   .left = std::move(draft.left),
-                  .plan_name = {}};
+                  .plan_name = {},
+                  .plan_hash = std::move(hash)};
   const auto& directory = *open.place.directory;
   if (arguments.dry_run || (outcome.plan.steps.empty() && outcome.left.error_count() == 0)) {
     return outcome;
@@ -217,25 +295,6 @@ void print_database(const fs::DatabaseReport& report) {
   }
 }
 
-nlohmann::json database_json(const fs::DatabaseReport& report) {
-  nlohmann::json json = {{"damage", to_json(report.damage)},
-                         {"may_have_lost_groups", report.may_have_lost_groups},
-                         {"has_manifest", report.has_manifest},
-                         {"lost_range_count", report.lost_range_count},
-                         {"checkpoint", nullptr},
-                         {"older", nlohmann::json::array()}};
-  if (report.checkpoint_seconds) json["checkpoint"] = metadata::rfc3339(*report.checkpoint_seconds);
-  for (const auto& rows : report.older) {
-    nlohmann::json row = {{"table", metadata::to_string(rows.table)},
-                          {"source", to_string(rows.source)},
-                          {"count", rows.count},
-                          {"paths", rows.paths}};
-    if (rows.inode) row["inode"] = rows.inode->value;
-    json["older"].push_back(std::move(row));
-  }
-  return json;
-}
-
 std::uint64_t left_count(const Outcome& outcome) {
   return outcome.after ? outcome.after->findings.error_count() : outcome.left.error_count();
 }
@@ -274,6 +333,10 @@ void print_outcome(const std::string& volume, const Outcome& outcome,
   } else if (step_count != 0) {
     print_safely("{}: {} would repair it, {}; nothing was changed\n", name, steps,
                  lost_words(outcome.plan));
+    print_safely(
+        "To make these changes and no others: fsck.nacre --repair{}{} --expect-plan {} {}\n",
+        arguments.drop_damaged ? " --drop-damaged" : "",
+        arguments.accept_unreadable ? " --accept-unreadable" : "", outcome.plan_hash, name);
   } else if (!outcome.after) {
     print_safely("{}: nothing to repair\n", name);
   }
@@ -288,6 +351,7 @@ void print_outcome_json(const std::string& volume, const Outcome& outcome,
               {"undo", !arguments.undo.empty()},
               {"changed", outcome.is_changed},
               {"plan", arguments.undo.empty() ? outcome.plan_name : arguments.undo},
+              {"plan_hash", outcome.plan_hash},
               {"steps", json::array()},
               {"lost", json::array()},
               {"left", json::array()},
