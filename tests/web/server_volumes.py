@@ -106,6 +106,7 @@ def keys(volume):
     job = volume.run("keys/add", secret=volume.secret(), recovery=True)
     shown = server.get("/api/secrets/" + job["result"]["secret"])
     failures.expect("a recovery key is shown once", len(shown.body) == 47 and shown.status == 200, shown.body)
+    failures.expect("as text", shown.headers["content-type"].startswith("text/plain"), shown.headers)
     again = server.get("/api/secrets/" + job["result"]["secret"])
     failures.expect("and not again", again.status == 400 and again.check == "secret_id", again.body)
     failures.expect("three open it", labels() == ["passphrase", "second", "recovery key"], labels())

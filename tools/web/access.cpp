@@ -41,6 +41,7 @@ Access::Access()
       proof_keys_(page_count_max, bearer_lifetime),
       downloads_(waiting_count_max, waiting_lifetime),
       secrets_(waiting_count_max, waiting_lifetime),
+      made_secrets_(waiting_count_max, waiting_lifetime),
       last_request_(std::chrono::steady_clock::now()) {}
 
 std::string Access::make_one_time_token() {
@@ -134,17 +135,26 @@ Result<SecretBytes> Access::take_secret(std::string_view id) {
               "this secret was used already or is older than two minutes: type it once more");
 }
 
+std::string Access::add_made_secret(SecretBytes secret) {
+  const LockGuard lock(mutex_);
+  return made_secrets_.add(std::move(secret));
+}
+
+Result<SecretBytes> Access::take_made_secret(std::string_view id) {
+  const LockGuard lock(mutex_);
+  auto secret = made_secrets_.take(id);
+  if (secret) return std::move(*secret);
+  return fail(ErrorCode::invalid_argument,
+              "no such secret was made here, or it was shown already or is older than two minutes");
+}
+
 void Access::drop_old() {
   const LockGuard lock(mutex_);
   one_time_.drop_old();
   bearers_.drop_old();
   downloads_.drop_old();
   secrets_.drop_old();
-}
-
-bool Access::has_secret(std::string_view id) {
-  const LockGuard lock(mutex_);
-  return secrets_.find(id) != nullptr;
+  made_secrets_.drop_old();
 }
 
 }  // namespace nacre::tools::web

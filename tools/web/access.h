@@ -109,10 +109,14 @@ class Access {
   std::string add_download(Download download);
   std::optional<Download> take_download(std::string_view token);
 
+  // A secret that a page typed, for the request that uses it. No request gives it out again.
   std::string add_secret(SecretBytes secret);
   // Error: invalid_argument if the ID is unknown, was used or is too old.
   Result<SecretBytes> take_secret(std::string_view id);
-  bool has_secret(std::string_view id);
+  // A secret that the server made, such as a recovery key, for the one request that shows it.
+  std::string add_made_secret(SecretBytes secret);
+  // Error: as of take_secret().
+  Result<SecretBytes> take_made_secret(std::string_view id);
   // Called now and then: wipes the tokens, downloads and secrets whose time is over.
   void drop_old();
 
@@ -123,6 +127,7 @@ class Access {
   TokenList<SecretBytes> proof_keys_ NACRE_GUARDED_BY(mutex_);  // by the IDs of sessions
   TokenList<Download> downloads_ NACRE_GUARDED_BY(mutex_);
   TokenList<SecretBytes> secrets_ NACRE_GUARDED_BY(mutex_);
+  TokenList<SecretBytes> made_secrets_ NACRE_GUARDED_BY(mutex_);
   std::chrono::steady_clock::time_point last_request_ NACRE_GUARDED_BY(mutex_);
 };
 

@@ -80,7 +80,7 @@ Answer keep_sealed_secret(ServerContext& context, Call& call) {
 }
 
 Answer show_secret(ServerContext& context, const Call& call) {
-  auto secret = context.access.take_secret(call.words.front());
+  auto secret = context.access.take_made_secret(call.words.front());
   if (!secret) {
     WebError error(secret.error());
     error.check = "secret_id";

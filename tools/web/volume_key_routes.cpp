@@ -50,7 +50,7 @@ void add_recovery_key(ServerContext& context, VolumeJob& job, const std::string&
   if (label.empty()) job.run.words.emplace_back("--label=recovery key");
   job.run.secrets.push_back({.option = "--new-passphrase-fd", .secret = key});
   job.then = [&context, key](Job& done, const ProgramResult&) {
-    done.set_result({{"secret", context.access.add_secret(key->clone())}});
+    done.set_result({{"secret", context.access.add_made_secret(key->clone())}});
   };
 }
 
