@@ -114,6 +114,34 @@ def tokens(server):
     expect_refused("a guessed download", server.request("GET", "/download/" + "0" * 64), "download_token")
 
 
+def all_of(connection, sent):
+    """What comes back until the connection ends, which may be before all was sent."""
+    reply = b""
+    try:
+        connection.sendall(sent)
+        while piece := connection.recv(1 << 16):
+            reply += piece
+    except OSError:
+        pass
+    return reply
+
+
+def answers_of_the_library(server):
+    """libmicrohttpd answers broken requests by itself, without the server's headers (API.md). Its pages hold nothing
+    of the request and no script, and the connection ends."""
+    host = f"Host: {server.host}\r\n".encode()
+    long_text = b"<script>marker</script>" + b"a" * 300000
+    for what, sent in (("a long head", b"GET / HTTP/1.1\r\n" + host + b"X: " + long_text + b"\r\n\r\n"),
+                       ("a long address", b"GET /" + long_text + b" HTTP/1.1\r\n" + host + b"\r\n"),
+                       ("another version", b"GET /marker HTTP/7.3\r\n" + host + b"\r\n"),
+                       ("a wrong length", b"POST /marker HTTP/1.1\r\n" + host + b"Content-Length: -1\r\n\r\n")):
+        with socket.create_connection(("127.0.0.1", server.port), PATIENCE_SECONDS) as raw:
+            reply = all_of(raw, sent)
+        failures.expect(f"{what}: an error or nothing", not reply or reply[9:10] in b"45", reply[:200])
+        failures.expect(f"{what}: nothing of the request", b"marker" not in reply and b"<script" not in reply, reply[:400])
+        failures.expect(f"{what}: no CORS header", b"allow-origin" not in reply.lower(), reply[:400])
+
+
 def sent_headers(server):
     wanted = {"x-frame-options": "DENY", "x-content-type-options": "nosniff", "referrer-policy": "no-referrer",
               "cross-origin-opener-policy": "same-origin", "cross-origin-resource-policy": "same-origin",
@@ -330,7 +358,7 @@ def unix_socket():
 def main():
     with Server() as server:
         server.open_session()
-        for attack in (other_origins, rebinding, tokens, sent_headers, upload_names, script_names, bodies,
+        for attack in (other_origins, rebinding, tokens, sent_headers, answers_of_the_library, upload_names, script_names, bodies,
                        large_upload, other_user):
             attack(server)
         failures.expect("the server still works", server.get("/api/session").status == 200)

@@ -150,6 +150,39 @@ def foreign_connections(server):
     failures.expect("the server goes on", server.get("/api/session").status == 200)
 
 
+def endless_heads():
+    """A head without an end is cut off, though a byte of it comes now and then; a slow body is not."""
+    with Server("--head-seconds", "1") as server:
+        server.open_session()
+        body = json.dumps({"path": server.work, "name": "slow"}).encode()
+        headers = server.page_headers("application/json")
+        with socket.create_connection(("127.0.0.1", server.port), PATIENCE_SECONDS) as slow, \
+                socket.create_connection(("127.0.0.1", server.port), PATIENCE_SECONDS) as used:
+            lines = [f"POST /api/files/folder HTTP/1.1\r\nHost: {server.host}", f"Content-Length: {len(body)}",
+                     *(f"{name}: {value}" for name, value in headers.items())]
+            slow.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + body[:1])
+            # A whole request first: what follows it on the same connection is a new head.
+            used.sendall(f"GET / HTTP/1.1\r\nHost: {server.host}\r\n\r\n".encode())
+            failures.expect("the first request is answered", used.recv(1 << 20).startswith(b"HTTP/1.1 200"))
+            with socket.create_connection(("127.0.0.1", server.port), PATIENCE_SECONDS) as fresh:
+                wait_until("a new connection with an endless head is closed", lambda: drips_until_closed(fresh))
+            wait_until("a used one is closed, too", lambda: drips_until_closed(used))
+            slow.sendall(body[1:])
+            answer = slow.recv(1 << 16)
+            failures.expect("a body that takes longer than a head may is taken", b" 200 " in answer[:20], answer)
+        failures.expect("the server goes on", server.get("/api/session").status == 200)
+
+
+def drips_until_closed(connection):
+    """Sends one more byte of a head. True once the server has closed the connection."""
+    try:
+        connection.sendall(b"x")
+        ready, _, _ = select.select([connection], [], [], 0.05)
+        return bool(ready) and connection.recv(1 << 20) == b""
+    except OSError:
+        return True
+
+
 def folders(server):
     base = os.path.join(server.home, ".cache", "nacre")
     return {name for name in os.listdir(base) if name.startswith("web-")}
@@ -249,6 +282,7 @@ def main():
             part(server)
             failures.expect(f"the server lives after {part.__name__}", server.process.poll() is None)
     failures.expect("nothing is in the log", server.errors == "", server.errors)
+    endless_heads()
     left_folders()
     second_signal()
     replaced_socket()

@@ -13,6 +13,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "tools/web/head_limit.h"
 #include "tools/web/peer_user.h"
 
 namespace nacre::tools::web {
@@ -47,7 +48,13 @@ constexpr std::array<std::pair<const char*, const char*>, 10> fixed_headers = {{
 struct Peer {
   std::optional<uid_t> user;
   bool is_foreign = false;
+  HeadLimit::Place place;
 };
+
+Peer* peer_of(MHD_Connection* connection) {
+  const auto* context = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+  return context == nullptr ? nullptr : static_cast<Peer*>(context->socket_context);
+}
 
 // Kept for a request between the calls of the library.
 struct RequestState {
@@ -130,17 +137,15 @@ RequestHead read_head(MHD_Connection* connection, const char* url, const char* m
     const auto parsed = std::from_chars(size->data(), size->data() + size->size(), bytes);
     if (parsed.ec == std::errc()) head.content_length = bytes;
   }
-  const auto* context = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-  if (context != nullptr && context->socket_context != nullptr) {
-    head.peer_user = static_cast<Peer*>(context->socket_context)->user;
-  }
+  if (const Peer* peer = peer_of(connection)) head.peer_user = peer->user;
   return head;
 }
 
 class MicroHttpServer final : public HttpServer {
  public:
-  MicroHttpServer(metadata::FileDescriptor socket, HttpHandler& handler)
-      : socket_(std::move(socket)), handler_(handler) {}
+  MicroHttpServer(metadata::FileDescriptor socket, HttpHandler& handler,
+                  std::chrono::seconds head_limit)
+      : socket_(std::move(socket)), handler_(handler), heads_(head_limit) {}
   ~MicroHttpServer() override {
     if (daemon_ != nullptr) MHD_stop_daemon(daemon_);
   }
@@ -155,7 +160,7 @@ class MicroHttpServer final : public HttpServer {
         MHD_OPTION_LISTEN_SOCKET, socket, MHD_OPTION_CONNECTION_LIMIT, connection_count_max,
         MHD_OPTION_CONNECTION_TIMEOUT, silence_seconds_max, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         connection_memory_bytes, MHD_OPTION_NOTIFY_CONNECTION, &connection_changed, this,
-        MHD_OPTION_NOTIFY_COMPLETED, &request_over, nullptr, MHD_OPTION_END);
+        MHD_OPTION_NOTIFY_COMPLETED, &request_over, this, MHD_OPTION_END);
     if (daemon_ != nullptr) return {};
     metadata::FileDescriptor closed(socket);
     return fail(ErrorCode::io, "the server does not start: libmicrohttpd refuses its socket");
@@ -168,9 +173,11 @@ class MicroHttpServer final : public HttpServer {
   static void connection_changed(void* self, MHD_Connection* connection, void** context,
                                  MHD_ConnectionNotificationCode what) {
     auto& foreign_count = static_cast<MicroHttpServer*>(self)->foreign_count_;
+    auto& heads = static_cast<MicroHttpServer*>(self)->heads_;
     if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
       auto* const peer = static_cast<Peer*>(*context);
       if (peer != nullptr && peer->is_foreign) --foreign_count;
+      if (peer != nullptr) heads.leave(peer->place);
       delete peer;
       *context = nullptr;
       return;
@@ -185,15 +192,20 @@ class MicroHttpServer final : public HttpServer {
       if (peer->is_foreign && ++foreign_count > foreign_count_max) {
         ::shutdown(info->connect_fd, SHUT_RDWR);
       }
+      peer->place = heads.enter(info->connect_fd);
       *context = peer.release();
     } catch (const std::exception& error) {
       spdlog::warn("a connection's owner was not found: {}", error.what());
     }
   }
 
-  static void request_over(void*, MHD_Connection*, void** state, MHD_RequestTerminationCode) {
+  static void request_over(void* self, MHD_Connection* connection, void** state,
+                           MHD_RequestTerminationCode) {
     delete static_cast<RequestState*>(*state);
     *state = nullptr;
+    if (Peer* peer = peer_of(connection)) {
+      static_cast<MicroHttpServer*>(self)->heads_.waits(peer->place);
+    }
   }
 
   static MHD_Result handle(void* self, MHD_Connection* connection, const char* url,
@@ -212,6 +224,7 @@ class MicroHttpServer final : public HttpServer {
 
   MHD_Result begin_request(MHD_Connection* connection, const char* url, const char* method,
                            void** state) {
+    if (Peer* peer = peer_of(connection)) heads_.has_head(peer->place);
     auto made = std::make_unique<RequestState>();
     RequestHead head = read_head(connection, url, method);
     const bool is_small = head.content_length && *head.content_length <= drained_bytes_max;
@@ -253,6 +266,7 @@ class MicroHttpServer final : public HttpServer {
 
   const metadata::FileDescriptor socket_;
   HttpHandler& handler_;
+  HeadLimit heads_;
   std::atomic<int> foreign_count_ = 0;
   MHD_Daemon* daemon_ = nullptr;
 };
@@ -260,8 +274,9 @@ class MicroHttpServer final : public HttpServer {
 }  // namespace
 
 Result<std::unique_ptr<HttpServer>> HttpServer::start(metadata::FileDescriptor socket,
-                                                      HttpHandler& handler) {
-  auto server = std::make_unique<MicroHttpServer>(std::move(socket), handler);
+                                                      HttpHandler& handler,
+                                                      std::chrono::seconds head_limit) {
+  auto server = std::make_unique<MicroHttpServer>(std::move(socket), handler, head_limit);
   NACRE_TRY(server->begin());
   return server;
 }

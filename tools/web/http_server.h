@@ -6,7 +6,9 @@
 
 #include <memory>
 
+#include <chrono>
 #include "gpu_engine/base/result.h"
+
 #include "metadata/backing/posix_file.h"
 #include "tools/web/http.h"
 
@@ -14,9 +16,11 @@ namespace nacre::tools::web {
 
 class HttpServer {
  public:
-  // socket listens already; the server owns it from now on. handler outlives the server. Error: io.
+  // socket listens already; the server owns it from now on. handler outlives the server. The head
+  // of a request must be complete within head_limit (head_limit.h). Error: io.
   static Result<std::unique_ptr<HttpServer>> start(metadata::FileDescriptor socket,
-                                                   HttpHandler& handler);
+                                                   HttpHandler& handler,
+                                                   std::chrono::seconds head_limit);
   // Ends all connections, and waits for the requests that are being answered.
   virtual ~HttpServer() = default;
 };

@@ -28,9 +28,11 @@ struct WebArguments {
   std::uint16_t port = 0;
   std::string socket;
   unsigned idle_minutes = 10;
+  unsigned head_seconds = 60;
 };
 
 constexpr unsigned idle_minutes_max = 24 * 60;
+constexpr unsigned head_seconds_max = 3600;
 
 sigset_t ending_signals() {
   sigset_t signals;
@@ -86,7 +88,8 @@ Result<> serve(const WebArguments& arguments) {
   const auto router = web::make_router(context);
   std::vector<std::unique_ptr<web::HttpServer>> servers;
   for (auto& socket : listeners.sockets) {
-    NACRE_ASSIGN(auto server, web::HttpServer::start(std::move(socket), *router));
+    NACRE_ASSIGN(auto server, web::HttpServer::start(std::move(socket), *router,
+                                                     std::chrono::seconds(arguments.head_seconds)));
     servers.push_back(std::move(server));
   }
   show_address(arguments, context.page_address + "#token=" + context.access.make_one_time_token());
@@ -115,6 +118,11 @@ void add_web_command(CLI::App& app, Action& action) {
       ->add_option("--idle-minutes", arguments->idle_minutes,
                    "End when no page has asked for this long")
       ->check(CLI::Range(1u, idle_minutes_max))
+      ->capture_default_str();
+  command
+      ->add_option("--head-seconds", arguments->head_seconds,
+                   "Close a connection that has sent no whole head of a request for this long")
+      ->check(CLI::Range(1u, head_seconds_max))
       ->capture_default_str();
   command->footer(
       "The address opens the page once. Only processes of the same user are served.\n"
