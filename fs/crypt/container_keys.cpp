@@ -29,6 +29,15 @@ Result<ContainerKeys> make_container_keys(engine::CipherSuite suite,
   return keys;
 }
 
+// A keyring's messages speak of the volume that it usually lies in.
+static Error about_a_file(Error error) {
+  constexpr std::string_view volume = "this volume";
+  if (const auto at = error.message.find(volume); at != std::string::npos) {
+    error.message.replace(at, volume.size(), "this file");
+  }
+  return error;
+}
+
 Result<metadata::Unverified<metadata::Keyring>> parse_container_keyring(ByteView text) {
   NACRE_ASSIGN(auto keyring, metadata::parse_keyring(text));
   const metadata::Keyring& claims = keyring.claims;
@@ -43,7 +52,9 @@ Result<std::shared_ptr<const metadata::KeyTree>> ContainerUnlocker::open(
     ByteView keyring_text) const {
   NACRE_ASSIGN(const auto keyring, parse_container_keyring(keyring_text));
   if (before_opening_) before_opening_(keyring.claims);
-  NACRE_ASSIGN(auto opened, metadata::open_keyring(keyring, secret_));
+  auto found = metadata::open_keyring(keyring, secret_);
+  if (!found) return tl::unexpected(about_a_file(found.error()));
+  metadata::OpenedKeyring opened = std::move(*found);
   // A keyring that was never rotated has all its MACs.
   if (opened.access.is_unconfirmed) {
     return fail(ErrorCode::tampered, "somebody took the passphrase's MAC out of the keyring");

@@ -126,8 +126,8 @@ done
 for file in passphrase wrong; do
   nacre crypt decrypt --passphrase-file "$file" many.ncr -o - | cmp - data || failed "passphrase of two"
 done
-expect 16 'not among' nacre crypt decrypt --identity you-2.pem many.ncr -o x
-expect 16 'does not open' nacre crypt decrypt --passphrase-file wrong data.ncr -o x
+expect 16 "not among this file's" nacre crypt decrypt --identity you-2.pem many.ncr -o x
+expect 16 'does not open this file' nacre crypt decrypt --passphrase-file wrong data.ncr -o x
 expect 16 'no passphrase: open it with a private key' nacre crypt decrypt "${secret[@]}" -o x \
   <(nacre crypt encrypt --recipient me.pub.pem - <small)
 expect 2 'private key: give the public' nacre crypt encrypt --recipient you-1.pem data -o x

@@ -3,6 +3,7 @@
 """Files and keys over the server of nacre web: what it makes, nacre crypt opens, and the other way round."""
 import hashlib
 import os
+import re
 import subprocess
 
 from server_client import NACRE_BIN, Failures, Server, path_text
@@ -111,6 +112,7 @@ def wrong_passphrase_and_damage(server):
     container = expect_job("inspect", job)["result"]["containers"][0]
     failures.expect("inspected", container["verified"] and container["plain_bytes"] == 1 << 20
                     and len(container["recipients"]) == 2, container)
+    failures.expect("its words are about a file", "this file" in error["what"] and "volume" not in error["what"], error)
     sealed = bytearray(read(path + ".ncr"))
     sealed[len(sealed) // 2] ^= 1
     write(path + ".ncr", sealed)
@@ -123,6 +125,28 @@ def wrong_passphrase_and_damage(server):
     expect_job("a secret is used", server.wait(server.post("/api/files/decrypt", {**request, "secret": used})), "failed")
     again = server.post("/api/files/decrypt", {**request, "secret": used})
     failures.expect("once", again.status == 400 and again.check == "secret_id", again.body)
+
+
+def options_in_messages(server):
+    """What a command says of its options, the page says of its own controls."""
+    folder = os.path.join(server.work, "options")
+    os.mkdir(folder)
+    path = os.path.join(folder, "taken")
+    write(path, b"plain")
+    write(path + ".ncr", b"something else")
+    key = os.path.join(server.work, "grid")
+    with_key = {"recipients": [key + ".pub.pem"]}
+    for what, action, body, hint in (
+            ("a result that exists", "encrypt", {"inputs": [{"path": path}], **with_key}, "replace"),
+            ("a folder", "encrypt", {"inputs": [{"path": folder}], **with_key}, "recursive"),
+            ("a legacy cipher", "encrypt", {"inputs": [{"path": path}], **with_key, "cipher": "des-cbc"}, "legacy_cipher"),
+            ("a name without .ncr", "decrypt", {"inputs": [{"path": path}], "identity": key + ".pem"}, "container_name"),
+            ("a private key as a recipient", "encrypt", {"inputs": [{"path": path}], "recipients": [key + ".pem"],
+                                                         "replace": True}, "public_key")):
+        answer = server.post("/api/files/" + action, body)
+        error = answer.json["error"] if answer.status != 202 else server.wait(answer)["error"]
+        failures.expect(f"{what}: the hint {hint}", error["hint"] == hint, error)
+        failures.expect(f"{what}: no option is named", not re.search(r"(^|\s|\()--?[a-zA-Z]", error["what"] + error["next"]), error)
 
 
 def uploads_and_folders(server):
@@ -233,7 +257,7 @@ def main():
         server.open_session()
         engine = server.get("/api/engine").json
         each_suite_and_codec(server, engine)
-        for part in (keys, wrong_passphrase_and_damage, uploads_and_folders, cancel, compare, chooser):
+        for part in (keys, wrong_passphrase_and_damage, options_in_messages, uploads_and_folders, cancel, compare, chooser):
             part(server)
     failures.expect("no error is printed", server.errors == "", server.errors)
     failures.end()

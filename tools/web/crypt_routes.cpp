@@ -146,6 +146,15 @@ Answer decrypt(ServerContext& context, const Call& call) {
 }
 
 // Runs the command, because it prints what the page shows.
+// In what `nacre crypt inspect --json` says of one container.
+void use_page_words_in(nlohmann::json& container) {
+  const auto error = container.is_object() ? container.find("error") : container.end();
+  if (error == container.end() || !error->is_object()) return;
+  const auto message = error->find("message");
+  if (message == error->end() || !message->is_string()) return;
+  *message = WebError(Error{ErrorCode::io, message->get<std::string>()}).what;
+}
+
 Answer inspect(ServerContext& context, const Call& call) {
   const Fields fields(call.body);
   nlohmann::json body = call.body;
@@ -166,6 +175,8 @@ Answer inspect(ServerContext& context, const Call& call) {
     if (!result) return tl::unexpected(WebError(result.error()));
     auto list = nlohmann::json::parse(result->output, nullptr, false);
     if (!list.is_array()) return tl::unexpected(program_error(run, *result));
+    for (auto& container : list)
+      use_page_words_in(container);
     job.set_result({{"containers", std::move(list)}});
     if (!result->is_fine()) return tl::unexpected(program_error(run, *result));
     return {};

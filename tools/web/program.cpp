@@ -22,6 +22,7 @@
 #include "metadata/backing/posix_file.h"
 #include "tools/cli/exit_code.h"
 #include "tools/web/message_stream.h"
+#include "tools/web/page_words.h"
 #include "tools/web/path_text.h"
 
 namespace nacre::tools::web {
@@ -272,6 +273,7 @@ Result<> launch_program(const std::vector<std::string>& words) {
 WebError program_error(const ProgramRun& run, const ProgramResult& result) {
   std::string message = plain_message(result.errors, run.words.front());
   if (message.empty()) message = run.fixed_error;
+  message = without_warnings(message);
   if (message.empty()) {
     message = fmt::format("{} ended with status {}", run.words.front(), result.exit_status);
   }
@@ -280,7 +282,7 @@ WebError program_error(const ProgramRun& run, const ProgramResult& result) {
   const std::string prefix = std::string(to_string(code)) + ": ";
   if (message.starts_with(prefix)) message.erase(0, prefix.size());
   WebError error(Error{code, std::move(message)});
-  error.command = shell_line(run.words);
+  if (error.command.empty()) error.command = shell_line(run.words);
   return error;
 }
 

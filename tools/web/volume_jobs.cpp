@@ -13,7 +13,10 @@ Answer start_volume_job(ServerContext& context, VolumeJob job) {
       if (job.on_failure) job.on_failure();
       WebError error = result.error();
       error.where = job.path;
-      error.command = command;
+      // Unless the message named another one.
+      if (error.command.empty() || error.command == shell_line(job.run.words)) {
+        error.command = command;
+      }
       return tl::unexpected(std::move(error));
     }
     if (job.then) job.then(running, *result);

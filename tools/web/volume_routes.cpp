@@ -63,11 +63,13 @@ Answer mount(ServerContext& context, const Call& call) {
   NACRE_ASSIGN(const bool read_only, fields.flag("read_only"));
   NACRE_ASSIGN(const bool accepts_older, fields.flag("accept_older_state"));
   NACRE_ASSIGN(const auto engine, fields.text_or("engine", "auto"));
+  NACRE_ASSIGN(const auto fingerprint, fields.text_or("fingerprint", ""));
   std::vector<std::string>& words = job.run.words;
   words = {"mount.nacre"};
   if (read_only) add_option(words, "-o", "ro");
   if (engine != "auto") words.push_back("--engine=" + engine);
   if (accepts_older) words.emplace_back("--accept-older-state");
+  if (!fingerprint.empty()) words.push_back("--fingerprint=" + fingerprint);
   words.insert(words.end(), {job.path, mountpoint});
   auto chosen = take_chosen_secret(context.access, fields, true);
   if (!chosen) return tl::unexpected(chosen.error());

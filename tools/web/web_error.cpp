@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpu_engine/base/printable.h"
+#include "tools/web/page_words.h"
 
 namespace nacre::tools::web {
 
@@ -79,6 +80,7 @@ WebError::WebError(Error error)
       what(std::move(error.message)),
       next(advice_for(error.code)) {
   if (what.empty()) what = std::string(to_string(code));
+  use_page_words(*this);
 }
 
 nlohmann::json to_json(const WebError& error) {
@@ -86,6 +88,7 @@ nlohmann::json to_json(const WebError& error) {
           {"what", printable_lines(error.what)},
           {"where", printable(error.where)},
           {"next", printable(error.next)},
+          {"hint", error.hint},
           {"command", printable(error.command)},
           {"check", error.check.empty() ? nlohmann::json() : nlohmann::json(error.check)}};
 }

@@ -19,6 +19,7 @@ struct WebError {
   std::string what;
   std::string where;    // a path; may be empty
   std::string next;     // advice; may be empty
+  std::string hint;     // names the page's own words of advice (page_words.h); may be empty
   std::string command;  // the shell line that does the same; may be empty
   std::string check;    // the security check that refused the request; may be empty
 };

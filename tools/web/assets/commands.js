@@ -31,7 +31,7 @@ export function make(body) {
     option('--padding', body.padding, 'none'), body.label ? `--label ${quote(body.label)}` : '', quote(body.path));
 }
 export const mount = (body) => line('mount.nacre', body.read_only ? '-o ro' : '', secret(body),
-  body.accept_older_state ? '--accept-older-state' : '', option('--engine', body.engine, 'auto'),
+  body.accept_older_state ? '--accept-older-state' : '', option('--fingerprint', body.fingerprint), option('--engine', body.engine, 'auto'),
   quote(body.path), quote(body.mountpoint));
 export const unmount = (body) => line('nacre umount', quote(body.mountpoint));
 export const keyAdd = (body) => line('nacre key add', quote(body.path), body.recovery ? '--recovery' : '',

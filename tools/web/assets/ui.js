@@ -56,7 +56,7 @@ export function note(kind, ...content) {
 
 // What happened, where, what next, and the command that would do the same.
 export function errorNote(error) {
-  const next = error.code === 'away' ? t('error.away.next') : error.next;
+  const next = error.code === 'away' ? t('error.away.next') : tOr(`hint.${error.hint || error.code}`, error.next);
   const what = error.code === 'away' ? t('error.away') : error.what || error.message;
   const node = note('bad', h('strong', sentence(what)),
     error.where && !what.includes(error.where) ? h('div.small.mono', error.where) : null,

@@ -4,7 +4,7 @@ import { post, session } from './api.js';
 import * as commands from './commands.js';
 import { pathField } from './chooser.js';
 import { h } from './dom.js';
-import { check } from './fields.js';
+import { check, field, textInput } from './fields.js';
 import { t, tOr } from './i18n.js';
 import { openerFields } from './opener.js';
 import { join, parentOf, shown } from './paths.js';
@@ -45,14 +45,17 @@ export async function mount(volume) {
   const place = pathField(t('mount.place'), { value: usual, hint: t('mount.place.hint'), onchange: () => details.renew() });
   const readOnly = check(t('mount.read_only'), false, () => details.renew());
   const older = check(t('mount.accept_older'), false, () => details.renew(), t('mount.accept_older.hint'));
+  const fingerprint = textInput('', { oninput: () => details.renew() });
   const body = () => {
     const made = { path: volume.path, mountpoint: place.path(), make_mountpoint: true, read_only: readOnly.input.checked, accept_older_state: older.input.checked };
+    const hex = fingerprint.value.replace(/\s/g, '');
+    if (hex) made.fingerprint = hex;
     opener.addTo(made);
     return made;
   };
   const details = commandDetails(() => commands.mount(body()));
   const done = await dialog({ title: t('mount.title', { name: nameOfVolume(volume) }), form: true,
-    body: [opener.node, place, h('details', h('summary', t('files.more')), h('div.stack.tight', readOnly, older)), details],
+    body: [opener.node, place, h('details', h('summary', t('files.more')), h('div.stack.tight', readOnly, older, field(t('mount.fingerprint'), fingerprint, { hint: t('mount.fingerprint.hint') }))), details],
     actions: [{ label: t('ui.cancel'), run: () => null }, { label: t('volume.mount'), kind: 'primary', run: async () => {
       if (!opener.isValid()) return false;
       const sent = body();
