@@ -163,11 +163,11 @@ class Server:
         return answer.json["secret"]
 
     def wait(self, answer):
-        """The job of an answer, once it is over."""
+        """The job of an answer, once it is over, or once a daemon goes on with it."""
         assert answer.status == 202, answer.body
         job = answer.json["job"]
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while job["state"] in ("queued", "running"):
+        while job["state"] in ("queued", "running") and not job["is_handed_over"]:
             assert time.monotonic() < deadline, job
             select.select([], [], [], 0.02)
             job = self.get("/api/jobs/" + job["id"]).json["job"]

@@ -5,6 +5,7 @@ daemon, also when something else than the page changes it, and long jobs outlive
 """
 import json
 import os
+import re
 import select
 import signal
 import socket
@@ -32,7 +33,8 @@ class Volume:
         if answer.status != 202:
             return {"result": None, "error": None}
         job = self.server.wait(answer)
-        failures.expect(f"{action}: {state}", job["state"] == state, job["error"])
+        is_begun = state == "done" and job["is_handed_over"]
+        failures.expect(f"{action}: {state}", job["state"] == state or is_begun, job["error"])
         for secret in (PASSPHRASE, "zebra umbrella seventeen"):
             failures.expect(f"{action}: no secret in the answer", secret not in json.dumps(job), job)
         return job
@@ -57,6 +59,16 @@ class Volume:
             if time.monotonic() > deadline:
                 failures.expect(what, False, self.seen())
                 return
+            select.select([], [], [], 0.05)
+
+    def wait_for_job(self, job, is_so):
+        """The job, once it is so; its last state if it never is."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            job = self.server.get("/api/jobs/" + job["id"]).json["job"]
+            if is_so(job) or time.monotonic() > deadline:
+                failures.expect(f"{job['kind']}: waited for in vain", is_so(job), job)
+                return job
             select.select([], [], [], 0.05)
 
     def mount(self, **fields):
@@ -122,7 +134,13 @@ def keys(volume):
 
 def long_jobs(volume):
     """They belong to the daemon: another server sees them, too."""
-    volume.run("rotate", action="begin", secret=volume.secret(), rate="64K")
+    begun = volume.run("rotate", action="begin", secret=volume.secret(), rate="64K")
+    failures.expect("the daemon's work is watched", begun["is_handed_over"] and begun["state"] == "running" and
+                    not begun["is_cancellable"], begun)
+    fingerprint = (begun["result"] or {}).get("fingerprint", "")
+    failures.expect("the new fingerprint is told at once", re.fullmatch("[0-9a-f]{64}", fingerprint), begun)
+    cancelled = volume.server.post(f"/api/jobs/{begun['id']}/cancel")
+    failures.expect("it cannot be cancelled", cancelled.status == 409, cancelled.body)
     rotation = volume.seen()["rotation"]
     failures.expect("a rotation runs", rotation["rotation"] == "running" and rotation["total_bytes"] > 0, rotation)
     volume.run("rotate", action="pause")
@@ -133,11 +151,34 @@ def long_jobs(volume):
         failures.expect("another server sees it", other and other[0]["rotation"]["rotation"] == "paused", other)
     volume.command("nacre", "key", "rotate", "--resume", volume.path)
     failures.expect("a command line's change is seen", volume.seen()["rotation"]["rotation"] == "running", volume.seen())
-    volume.run("scrub", action="begin", rate="0")
+    progress = volume.wait_for_job(begun, lambda job: job["progress"]["total"])["progress"]
+    failures.expect("the job shows the daemon's progress", progress["total"] >= 4 << 20 and progress["unit"] == "bytes", progress)
+    watched_while_unmounted(volume, begun)
+    # Fast from now on. It is no error if the rotation has ended meanwhile.
+    subprocess.run([os.path.join(NACRE_BIN, "nacre"), "key", "rotate", "--resume", "--rate", "1G", volume.path],
+                   env=volume.server.environment, capture_output=True, check=False)
+    ended = volume.wait_for_job(begun, lambda job: job["state"] != "running")
+    failures.expect("the job ends with the rotation", ended["state"] == "done", ended)
+    failures.expect("and still tells the fingerprint", ended["result"] == {"fingerprint": fingerprint}, ended)
+    listed = json.loads(volume.command("nacre", "key", "list", "--json", "--passphrase-fd", "0", volume.path))
+    failures.expect("which is the volume's", listed["volume_fingerprint"] == fingerprint, listed)
+    begun = volume.run("scrub", action="begin", rate="0")
+    ended = volume.wait_for_job(begun, lambda job: job["state"] != "running")
+    failures.expect("a scrub's job ends with its report", ended["state"] == "done" and
+                    ended["result"]["damage_count"] == 0, ended)
     volume.wait_until("a scrub ends", lambda seen: seen["scrub"]["state"] not in ("running", "none"))
     failures.expect("without damage", volume.seen()["scrub"]["damage_count"] == 0, volume.seen()["scrub"])
     job = volume.run("backup", target=volume.server.home + "/copy", verify=True)
     failures.expect("a backup", job["result"]["verify_error_count"] == 0, job["result"])
+
+
+def watched_while_unmounted(volume, begun):
+    """The job waits for the next mount, which goes on with the rotation; others run meanwhile."""
+    volume.run("unmount", mountpoint=volume.mountpoint)
+    waiting = volume.wait_for_job(begun, lambda job: job["progress"]["stage"] == "unmounted")
+    failures.expect("the job waits for the next mount", waiting["state"] == "running", waiting)
+    volume.mount()
+    volume.wait_for_job(begun, lambda job: job["progress"]["stage"] != "unmounted")
 
 
 def live(volume):

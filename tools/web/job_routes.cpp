@@ -49,6 +49,10 @@ void add_job_routes(RouteTable& routes, ServerContext& context) {
   routes.post("/api/jobs/*/cancel", [&](Call& call) -> Answer {
     const auto job = find_job(context, call);
     if (!job) return tl::unexpected(job.error());
+    if ((*job)->is_handed_over()) {
+      return tl::unexpected(WebError(
+          Error{ErrorCode::busy, "the volume's own process goes on with it: pause it instead"}));
+    }
     (*job)->cancel();
     return json_response({{"job", (*job)->to_json()}});
   });

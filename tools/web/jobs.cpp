@@ -86,7 +86,9 @@ json Job::to_json() const {
           {"messages", printable_lines(messages_)},
           {"error", error_ ? web::to_json(*error_) : json()},
           {"command", command_},
-          {"is_cancellable", !is_over}};
+          {"volume", to_path_text(volume_)},
+          {"is_handed_over", is_handed_over_.load()},
+          {"is_cancellable", !is_over && !is_handed_over_}};
 }
 
 JobState Job::state() const {
@@ -128,6 +130,20 @@ void Job::change_file(std::size_t index, const std::function<void(JobFile&)>& ch
   if (index < files_.size()) change(files_[index]);
 }
 
+void Job::hand_over() {
+  if (!is_handed_over_.exchange(true) && on_hand_over_) on_hand_over_();
+}
+
+void Job::wait_until_cancelled(std::chrono::milliseconds timeout) {
+  UniqueLock lock(mutex_);
+  if (!is_cancelled_) cancelled_.wait_for(lock, timeout);
+}
+
+void Job::set_volume(std::string path) {
+  const LockGuard lock(mutex_);
+  volume_ = std::move(path);
+}
+
 void Job::set_result(json result) {
   const LockGuard lock(mutex_);
   result_ = std::move(result);
@@ -153,6 +169,7 @@ void Job::cancel() {
   const LockGuard lock(mutex_);
   if (state_ > JobState::running) return;
   is_cancelled_ = true;
+  cancelled_.notify_all();
   if (on_cancel_) std::exchange(on_cancel_, {})();
 }
 
@@ -218,6 +235,11 @@ void JobTable::run(Job& job, const Work& work) {
       changed_.wait_for(lock, cancel_check_interval);
     ++running_count_;
   }
+  job.on_hand_over_ = [this] {
+    const LockGuard lock(mutex_);
+    --running_count_;
+    changed_.notify_all();
+  };
   job.begin();
   tl::expected<void, WebError> outcome =
       tl::unexpected(WebError(Error{ErrorCode::cancelled, "it was cancelled"}));
@@ -230,7 +252,7 @@ void JobTable::run(Job& job, const Work& work) {
   }
   job.end(outcome);
   const LockGuard lock(mutex_);
-  --running_count_;
+  if (!job.is_handed_over()) --running_count_;
   changed_.notify_all();
 }
 
@@ -254,7 +276,8 @@ tl::expected<void, WebError> JobTable::forget(std::string_view id) {
   UniqueLock lock(mutex_);
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
     if (std::to_string(entry->job->number()) != id) continue;
-    if (!entry->job->is_over()) {
+    if (entry->job->is_handed_over()) entry->job->cancel();
+    if (!entry->job->is_over() && !entry->job->is_handed_over()) {
       return tl::unexpected(
           WebError(Error{ErrorCode::busy, "the job still runs: cancel it first"}));
     }
@@ -266,8 +289,9 @@ tl::expected<void, WebError> JobTable::forget(std::string_view id) {
 
 bool JobTable::has_unfinished() const {
   const LockGuard lock(mutex_);
-  return std::any_of(entries_.begin(), entries_.end(),
-                     [](const Entry& entry) { return !entry.job->is_over(); });
+  return std::any_of(entries_.begin(), entries_.end(), [](const Entry& entry) {
+    return !entry.job->is_over() && !entry.job->is_handed_over();
+  });
 }
 
 // The thread of a job that is over may still wait for the mutex.

@@ -22,7 +22,8 @@
 
 namespace nacre::tools::web {
 
-// At most this many jobs run at once; others wait. At most this many are kept once they are over.
+// At most this many jobs run at once, besides those that only watch; others wait. At most this many
+// are kept once they are over.
 inline constexpr std::size_t running_job_count_max = 4;
 inline constexpr std::size_t waiting_job_count_max = 64;
 inline constexpr std::size_t finished_job_count_max = 100;
@@ -57,6 +58,11 @@ class Job {
 
   // Called by the job's own thread.
   bool is_cancelled() const { return is_cancelled_; }
+  // Another program does the work from now on, and this job only watches it: it takes no place from
+  // other jobs, does not keep the server, and cannot be cancelled. Forgetting it ends the watch.
+  void hand_over();
+  bool is_handed_over() const { return is_handed_over_; }
+  void wait_until_cancelled(std::chrono::milliseconds timeout);
   void set_stage(std::string stage, std::string unit, std::optional<std::uint64_t> total);
   void add_done(std::uint64_t amount);
   // What a program prints of its progress: begins a new stage if it is another one.
@@ -64,6 +70,8 @@ class Job {
                      std::optional<std::uint64_t> total);
   void set_files(std::vector<JobFile> files);
   void change_file(std::size_t index, const std::function<void(JobFile&)>& change);
+  // The folder of the volume that it works on, if it is one.
+  void set_volume(std::string path);
   void set_result(nlohmann::json result);
   // What a program said while it worked: notes and warnings, one a line.
   void set_messages(std::string messages);
@@ -84,6 +92,7 @@ class Job {
   const std::uint64_t number_;
   const std::string kind_, title_, command_;
   std::atomic<bool> is_cancelled_ = false;
+  std::atomic<bool> is_handed_over_ = false;
   mutable Mutex mutex_;
   JobState state_ NACRE_GUARDED_BY(mutex_) = JobState::queued;
   Clock::time_point created_ NACRE_GUARDED_BY(mutex_) = Clock::now();
@@ -95,11 +104,14 @@ class Job {
       std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point stage_end_ NACRE_GUARDED_BY(mutex_) = {};
   std::vector<JobFile> files_ NACRE_GUARDED_BY(mutex_);
+  ConditionVariable cancelled_;
+  std::string volume_ NACRE_GUARDED_BY(mutex_);
   nlohmann::json result_ NACRE_GUARDED_BY(mutex_);
   std::string messages_ NACRE_GUARDED_BY(mutex_);
   std::optional<WebError> error_ NACRE_GUARDED_BY(mutex_);
   std::function<void()> on_cancel_ NACRE_GUARDED_BY(mutex_);
-  std::function<void()> clean_up_;  // set before the thread begins, called after its end
+  std::function<void()> clean_up_;      // set before the thread begins, called after its end
+  std::function<void()> on_hand_over_;  // set before the work begins
 };
 
 class JobTable {
@@ -118,9 +130,9 @@ class JobTable {
                                                      std::function<void()> clean_up = {});
   std::shared_ptr<Job> find(std::string_view id) const;
   std::vector<std::shared_ptr<Job>> list() const;  // the newest first
-  // Error: busy while it runs; not_found.
+  // Error: busy while it runs, unless it only watches; not_found.
   tl::expected<void, WebError> forget(std::string_view id);
-  bool has_unfinished() const;
+  bool has_unfinished() const;  // jobs that only watch do not count
 
  private:
   struct Entry {

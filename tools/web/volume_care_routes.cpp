@@ -36,8 +36,10 @@ Answer scrub(ServerContext& context, const Call& call) {
   }
   if (!rate.empty()) words.push_back("--rate=" + rate);
   // The daemon goes on with it. Without a daemon this job does it.
-  if (mount_of(path) && (action == "begin")) words.emplace_back("--background");
-  VolumeJob job = care_job("scrub", path, words);
+  const bool is_the_daemons = action == "begin" && mount_of(path);
+  if (is_the_daemons) words.emplace_back("--background");
+  VolumeJob job = care_job(action == "begin" ? "scrub" : "scrub_" + action, path, words);
+  if (is_the_daemons) job.watched = DaemonWork::scrub;
   job.command = shell_line(words);
   job.run.words.emplace_back("--json");
   job.allowed_exits = {exit_fine, exit_damage};

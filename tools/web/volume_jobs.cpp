@@ -2,6 +2,7 @@
 #include "tools/web/volume_jobs.h"
 
 #include "tools/web/path_text.h"
+#include "tools/web/volume_list.h"
 
 namespace nacre::tools::web {
 
@@ -20,9 +21,13 @@ Answer start_volume_job(ServerContext& context, VolumeJob job) {
       return tl::unexpected(std::move(error));
     }
     if (job.then) job.then(running, *result);
+    if (job.watched) return watch_daemon_work(running, job.path, *job.watched);
     return {};
   };
-  return job_answer(context.jobs.start(job.kind, last_name(job.path), command, work));
+  const std::string volume = volume_of(job.path);
+  auto started = context.jobs.start(job.kind, last_name(volume), command, work);
+  if (started) (*started)->set_volume(volume);
+  return job_answer(started);
 }
 
 void add_option(std::vector<std::string>& words, const char* option, const std::string& value) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tools/web/chosen_secret.h"
+#include "tools/web/daemon_work.h"
 #include "tools/web/program.h"
 #include "tools/web/routes.h"
 
@@ -14,13 +15,14 @@ namespace nacre::tools::web {
 
 struct VolumeJob {
   std::string kind;  // of the job
-  std::string path;  // of the volume, for messages
+  std::string path;  // of the volume or its mount point, for messages
   ProgramRun run;
   std::string command;  // empty: that of run, without options that are added
   std::vector<int> allowed_exits = {0};
   // Called after the program ended well, to give the job its result.
   std::function<void(Job& job, const ProgramResult& result)> then;
   std::function<void()> on_failure;
+  std::optional<DaemonWork> watched = {};  // what the program began in a daemon
 };
 
 Answer start_volume_job(ServerContext& context, VolumeJob job);

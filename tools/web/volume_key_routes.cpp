@@ -84,6 +84,12 @@ Answer add_key(ServerContext& context, const Call& call) {
   return start_volume_job(context, std::move(job));
 }
 
+// Others who open the volume compare its new fingerprint.
+void show_fingerprint(Job& done, const ProgramResult& result) {
+  const std::string fingerprint = printed_fingerprint(result.output);
+  if (!fingerprint.empty()) done.set_result({{"fingerprint", fingerprint}});
+}
+
 Answer remove_key(ServerContext& context, const Call& call) {
   const Fields fields(call.body);
   NACRE_ASSIGN(const auto path, fields.path("path"));
@@ -96,7 +102,11 @@ Answer remove_key(ServerContext& context, const Call& call) {
   auto chosen = take_chosen_secret(context.access, fields, true);
   if (!chosen) return tl::unexpected(chosen.error());
   VolumeJob job = key_job("key_remove", path, {"nacre", "key", "remove"});
-  if (revokes) job.run.words.emplace_back("--revoke");
+  if (revokes) {
+    job.run.words.emplace_back("--revoke");
+    job.then = &show_fingerprint;
+    if (mount_of(path)) job.watched = DaemonWork::rotation;
+  }
   std::vector<std::string> shown = job.run.words;
   chosen->add_to_command(shown);
   shown.insert(shown.end(), {path, recipient});
@@ -128,6 +138,7 @@ Answer rotate(ServerContext& context, const Call& call) {
   VolumeJob job = key_job("rotate", path, {"nacre", "key", "rotate", path});
   std::vector<std::string>& words = job.run.words;
   if (action == "pause" || action == "resume") {
+    job.kind = "rotate_" + action;
     words.push_back("--" + action);
     return start_volume_job(context, std::move(job));
   }
@@ -143,7 +154,11 @@ Answer rotate(ServerContext& context, const Call& call) {
   NACRE_ASSIGN(const auto level, fields.number_or("level", 0, 0, 9));
   if (level != 0) add_option(words, "--level", std::to_string(level));
   // The daemon goes on with it.
-  if (mount_of(path)) words.emplace_back("--no-wait");
+  if (mount_of(path)) {
+    words.emplace_back("--no-wait");
+    job.watched = DaemonWork::rotation;
+  }
+  job.then = &show_fingerprint;
   auto chosen = take_chosen_secret(context.access, fields, true);
   if (!chosen) return tl::unexpected(chosen.error());
   std::vector<std::string> shown = words;

@@ -256,6 +256,15 @@ Result<json> volume_at(const std::string& path) {
   return volume;
 }
 
+std::string volume_of(const std::string& path) {
+  const std::string folder = resolved(path);
+  for (const Facts& facts : all_facts()) {
+    const bool is_mountpoint = facts.mount && facts.mount->mountpoint == folder;
+    if (facts.path == path || facts.path == folder || is_mountpoint) return facts.path;
+  }
+  return path;
+}
+
 std::optional<fs::MountEntry> mount_of(const std::string& path) {
   const std::string folder = resolved(path);
   for (const fs::MountEntry& mount : nacre_mounts()) {

@@ -20,6 +20,10 @@ nlohmann::json list_volumes();
 // The VOLUME at a path, which is a volume's folder or where one is mounted. Error: not_found.
 Result<nlohmann::json> volume_at(const std::string& path);
 
+// The folder of the known or mounted volume at a path, which may also be its mount point; else the
+// path. Asks no daemon.
+std::string volume_of(const std::string& path);
+
 // The mount of a volume's folder, by the mount table alone; for commands that differ for mounted
 // volumes. path may also be where it is mounted.
 std::optional<fs::MountEntry> mount_of(const std::string& path);

@@ -8,8 +8,8 @@ import { t, tOr } from './i18n.js';
 import { icon } from './icons.js';
 import { shown } from './paths.js';
 import { resultOf } from './results.js';
-import { awaited, isActive, jobs } from './store.js';
-import { announce, button, commandBox, empty, errorNote, iconButton, note, pill, toast } from './ui.js';
+import { awaited, isActive, isStep, jobs } from './store.js';
+import { announce, button, commandBox, confirm, empty, errorNote, iconButton, note, pill, toast } from './ui.js';
 
 const pillKinds = { done: 'ok', failed: 'bad', cancelled: '', running: 'accent', queued: '' };
 export const kindName = (kind) => tOr(`job.${kind}`, kind);
@@ -41,10 +41,7 @@ function fileRow(job, file, index) {
   file.error ? errorNote(file.error) : null);
 }
 
-// A rotation or scrub of a mounted volume is the daemon's: the job ends when it has begun.
-const isHandedOver = (job) => job.state === 'done' && ['rotate', 'scrub'].includes(job.kind) &&
-  / --(no-wait|background)\b/.test(job.command);
-const stateWord = (job) => t(isHandedOver(job) ? 'job.state.begun' : `job.state.${job.state}`);
+const stateWord = (job) => t(`job.state.${job.state}`);
 
 function outcome(job) {
   const parts = [];
@@ -106,29 +103,68 @@ class JobCard {
     if (active) setText(this.words, progressText(job));
     setText(this.when, clock(job.started) + (active || !job.ended ? '' : ` · ${t('job.took', { time: duration(job.ended - job.started) })}`));
     this.cancel.hidden = !active || !job.is_cancellable;
-    this.forget.hidden = active;
+    this.forget.hidden = active && !job.is_handed_over;
     this.state.hidden = active;
-    const key = `${job.state} ${active ? '' : job.ended}`;
+    const key = `${job.state} ${active ? job.is_handed_over : job.ended}`;
     if (this.key === key) return;
     this.key = key;
-    fill(this.state, pill(stateWord(job), isHandedOver(job) ? 'accent' : pillKinds[job.state]));
-    if (active) return;
-    fill(this.end, outcome(job));
+    if (job.is_handed_over && active) {
+      this.forget.title = t('job.unwatch');
+      this.forget.setAttribute('aria-label', t('job.unwatch'));
+    }
+    fill(this.state, pill(stateWord(job), pillKinds[job.state]));
+    fill(this.end, !active ? outcome(job) : job.is_handed_over ? resultOf(job) : null);
   }
 }
 
-// A list of the jobs that `wanted` names. Returns {node, stop}.
-export function jobList({ wanted = () => true, title = t('jobs.title'), hint = t('jobs.empty'), bare = false } = {}) {
+async function forgetJobs(list) {
+  try {
+    for (const job of list) await remove(`/api/jobs/${job.id}`);
+  } catch (error) {
+    toast(error.what, 'bad');
+  }
+  jobs.refresh();
+}
+
+async function clearEnded(list) {
+  const hasDownloads = list.some((job) => job.files?.some((file) => file.can_download));
+  if (hasDownloads && !await confirm(t('jobs.clear'), t('jobs.clear.downloads'), t('jobs.clear'), { danger: true })) return;
+  forgetJobs(list);
+}
+
+// A list of the jobs that `wanted` names: those that run and the `recent` last ones; older ones are
+// folded away. bare: without jobs it is hidden. Returns {node, renew, stop}.
+export function jobList({ wanted = () => true, title = t('jobs.title'), hint = t('jobs.empty'), bare = false, recent = 3 } = {}) {
   const list = h('ul.divided', { 'aria-label': title });
+  const older = h('ul.divided', { 'aria-label': t('jobs.older_list') });
+  const summary = h('summary');
+  const rest = h('details.older', { hidden: true }, summary, older);
   const none = empty('activity', t('jobs.none'), hint);
-  const node = h('section.card.flush', bare ? null : h('div.item', h('h2', title)), none, list);
-  const stop = jobs.subscribe((value, error) => {
-    const shownJobs = (value ?? []).filter(wanted);
+  let endedJobs = [];
+  const clear = button(t('jobs.clear'), () => clearEnded(endedJobs), { kind: 'quiet.small', 'data-clear': true });
+  const node = h('section.card.flush', h('div.item.jobs-head', h('h2.grow', title), clear), none, list, rest);
+  const draw = (value, error) => {
+    const shownJobs = (value ?? []).filter((job) => wanted(job) && !(isStep(job) && job.state === 'done'));
+    endedJobs = shownJobs.filter((job) => !isActive(job));
+    const old = new Set(endedJobs.slice(recent));
     none.hidden = shownJobs.length > 0;
     node.hidden = bare && shownJobs.length === 0;
-    if (value || !error) reconcile(list, shownJobs, (job) => job.id, (job) => new JobCard(job));
-  });
-  return { node, stop };
+    clear.hidden = endedJobs.length === 0;
+    rest.hidden = old.size === 0;
+    setText(summary, t('jobs.older', { n: old.size }));
+    if (!value && error) return;
+    const make = (job) => new JobCard(job);
+    reconcile(list, shownJobs.filter((job) => !old.has(job)), (job) => job.id, make);
+    reconcile(older, [...old], (job) => job.id, make);
+  };
+  const stop = jobs.subscribe(draw);
+  return { node, stop, renew: () => draw(jobs.value, jobs.error) };
+}
+
+function isInView(node) {
+  if (!node?.checkVisibility()) return false;
+  const { top, bottom } = node.getBoundingClientRect();
+  return top >= 0 && bottom <= window.innerHeight;
 }
 
 // Says aloud when a job ends, on every page.
@@ -138,9 +174,11 @@ export function watchEnds() {
     for (const job of list ?? []) {
       if (isActive(job)) running.add(job.id);
       else if (running.delete(job.id)) {
+        if (isStep(job) && job.state === 'done') continue;
         const text = t('job.ended', { kind: kindName(job.kind), title: job.title || '', state: stateWord(job).toLowerCase() }).replace(':  –', ' –');
         announce(text);
-        if (!awaited.has(job.id)) toast(text, job.state === 'failed' ? 'bad' : 'ok');
+        const isSeen = (awaited.has(job.id) && !job.is_handed_over) || isInView(document.querySelector(`[data-job="${job.id}"] .title`));
+        if (!isSeen) toast(text, job.state === 'failed' ? 'bad' : 'ok');
       }
     }
   });

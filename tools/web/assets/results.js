@@ -107,10 +107,17 @@ export function plan(result) {
   const left = result.left ?? [];
   return h('div.stack.tight',
     lines.length ? [h('h3', t('repair.plan')), h('ol.plan.stack.tight', lines.map(planLine))] : note(left.length ? 'warn' : 'ok', t(left.length ? 'repair.cannot' : 'repair.nothing')),
-    left.length ? [h('h3', t('repair.left')), findings(left)] : null);
+    left.length ? [h('h3', t('repair.left')), findings(left)] : null,
+    lines.length && result.plan_hash ? h('p.muted.small.wrap-anywhere', t('repair.hash'), ' ', mono(fingerprint(result.plan_hash))) : null);
 }
 
-function repaired(result) {
+// What a rotation leaves to do for people.
+function newFingerprint(hex) {
+  return note('', h('strong', t('volume.new_fingerprint')), h('div.wrap-anywhere', { 'data-fingerprint': hex }, mono(fingerprint(hex))),
+    h('p.small', t('rotate.tell')), button(t('ui.copy'), () => copyText(hex), { kind: 'small', name: 'copy' }));
+}
+
+function repaired(result, volume) {
   const left = result.left ?? [];
   return h('div.stack.tight',
     note(left.length ? 'warn' : 'ok', t(result.is_changed ? 'repair.done' : 'repair.nothing', { n: result.step_count ?? 0 })),
@@ -173,7 +180,7 @@ export function resultOf(job) {
     case 'backup': return backup(result);
     case 'key_add': return recovery(result);
     case 'compare': return h('a', { href: '#/compare' }, t('compare.show', { n: result.rows?.length ?? 0, size: bytes(result.bytes) }));
-    case 'rotate': return result.fingerprint ? facts([[t('volume.new_fingerprint'), mono(fingerprint(result.fingerprint))]]) : null;
+    case 'rotate': case 'key_remove': return result.fingerprint ? newFingerprint(result.fingerprint) : null;
     case 'make': return result.volume ? h('a', { href: `#/volumes/${encodeURIComponent(result.volume.path)}` }, t('wizard.show', { name: result.volume.name || dash })) : null;
     default: return null;
   }

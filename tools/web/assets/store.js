@@ -38,6 +38,8 @@ class Store {
   }
 }
 
+// A step that only steers another job; its end is seen there.
+export const isStep = (job) => /_(pause|resume|stop)$/.test(job.kind);
 export const isActive = (job) => job.state === 'running' || job.state === 'queued';
 const isMoving = (part) => Boolean(part) && /running/.test(part.rotation ?? part.state ?? '');
 
@@ -67,13 +69,18 @@ export async function start(path, body) {
 // Jobs whose end is shown where they were started.
 export const awaited = new Set();
 
-// Resolves with a job once it has ended.
+// Resolves with a job once it has ended, or once a daemon goes on with it.
 export function ended(id) {
   awaited.add(id);
+  return whenEnded(id);
+}
+
+// The same for a job whose end is shown in the list of jobs.
+export function whenEnded(id) {
   return new Promise((resolve) => {
     const stop = jobs.subscribe((list) => {
       const job = list?.find((entry) => entry.id === id);
-      if (!job || isActive(job)) return;
+      if (!job || (isActive(job) && !job.is_handed_over)) return;
       queueMicrotask(() => stop());
       volumes.refresh();
       resolve(job);

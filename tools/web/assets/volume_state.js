@@ -8,7 +8,7 @@ import { check, field, textInput } from './fields.js';
 import { t, tOr } from './i18n.js';
 import { openerFields } from './opener.js';
 import { join, parentOf, shown } from './paths.js';
-import { ended, start, volumes } from './store.js';
+import { ended, isActive, start, volumes } from './store.js';
 import { button, commandDetails, confirm, dialog, errorNote, pill, toast } from './ui.js';
 
 const kinds = { mounted: 'ok', not_mounted: 'hollow', in_use: 'warn', daemon_ended: 'bad', missing: 'warn', not_a_volume: 'bad', elsewhere: 'warn' };
@@ -20,7 +20,7 @@ export const isMounted = (volume) => volume.state === 'mounted';
 // Waits for a job and throws its error, so that dialogs show it in place.
 export async function finish(job) {
   const done = await ended(job.id);
-  if (done.state === 'done') return done;
+  if (done.state === 'done' || isActive(done)) return done;
   throw Object.assign(new Error(), done.error ?? { code: 'cancelled', what: t('job.state.cancelled'), where: '', next: '', command: '' });
 }
 
