@@ -58,6 +58,35 @@ def test_a_wrong_passphrase_is_told_with_what_to_do(page):
     card = page.job("decrypt", "failed")
     assert "passphrase" in card.text.lower() and "letter.odt" in card.text, card.text
     assert not os.path.exists(page.path("letter.odt"))
+    assert "this file" in card.text and "volume" not in card.text, card.text
+    # The file is still chosen; only the passphrase must be typed again.
+    page.browser.find("form li", "letter.odt.ncr")
+    page.browser.find("form .note", "type it again")
+    page.shot("failed_and_kept")
+    page.go("volumes")
+    page.go("files/decrypt")
+    page.browser.find("form li", "letter.odt.ncr")
+    page.secrets(PASSPHRASE)
+    page.browser.find("[data-submit=decrypt]").click()
+    page.browser.find("[data-kind=decrypt][data-state=done]", timeout_s=60)
+    assert read(page.path("letter.odt")) == TEXT.encode()
+    page.browser.gone("form li")
+
+
+def test_a_result_that_exists_names_what_to_tick(page):
+    page.write("letter.odt", TEXT)
+    page.write("letter.odt.ncr", "something else")
+    page.go("files/encrypt")
+    page.add_files("letter.odt")
+    page.secrets(PASSPHRASE, PASSPHRASE)
+    page.browser.find("[data-submit=encrypt]").click()
+    told = page.job("encrypt", "failed").text
+    label = "Replace files that have the name of a result"
+    assert f"Tick “{label}”" in told and " -f" not in told, told
+    page.browser.find("form label.check", label).click()
+    page.secrets(PASSPHRASE, PASSPHRASE)
+    page.browser.find("[data-submit=encrypt]").click()
+    page.browser.find("[data-kind=encrypt][data-state=done]", timeout_s=60)
 
 
 def test_a_name_that_is_markup_stays_a_name(page):

@@ -73,7 +73,7 @@ export function check(label, checked = false, onchange, hint) {
 // A passphrase that can be shown. `isNew`: with an estimate and a second field.
 export function passphrase(label, { isNew = false, hint, first = false } = {}) {
   const make = () => h('input.input', { type: 'password', autocomplete: isNew ? 'new-password' : 'off',
-    spellcheck: 'false', autocapitalize: 'off', 'data-first': first });
+    spellcheck: 'false', autocapitalize: 'off', 'data-first': first, 'data-secret': true });
   const input = make();
   const repeat = isNew ? make() : null;
   if (repeat) repeat.removeAttribute('data-first');

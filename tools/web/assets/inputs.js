@@ -54,8 +54,22 @@ export class Inputs {
     this.changed();
   }
 
-  clear() {
+  // Empties the list, which a job has now, and returns what was in it.
+  take() {
+    const taken = this.items;
     this.items = [];
+    this.changed();
+    return taken;
+  }
+
+  // After the job: uploaded copies that nobody needs any more, and what failed.
+  drop(items) {
+    for (const item of items) if (item.upload) remove(`/api/uploads/${item.upload}`).catch(() => {});
+  }
+
+  giveBack(items) {
+    const have = new Set(this.items.map((item) => item.path ?? item.upload));
+    this.items = [...items.filter((item) => !have.has(item.path ?? item.upload)), ...this.items];
     this.changed();
   }
 
@@ -106,7 +120,10 @@ export function inputsField(inputs, { multiple = true, folders = true, matches, 
     if (!multiple) inputs.items = [];
     for (const file of multiple ? files : files.slice(0, 1)) inputs.addDropped(file);
   });
-  inputs.listeners.add(draw);
-  draw();
-  return { node: h('div.stack.tight', list, drop), drop, stop: () => inputs.listeners.delete(draw) };
+  const begin = () => {
+    inputs.listeners.add(draw);
+    draw();
+  };
+  begin();
+  return { node: h('div.stack.tight', list, drop), drop, begin, stop: () => inputs.listeners.delete(draw) };
 }

@@ -33,7 +33,7 @@ function fileRow(job, file, index) {
   return h('li.stack.tight', h('div.row.nowrap',
     icon(file.state === 'failed' ? 'warning' : 'file'),
     h('div.grow', h('div.wrap-anywhere', file.name),
-      file.output ? h('div.muted.small.wrap-anywhere', t('job.output', { path: shown(file.output) })) : null,
+      file.output && file.state !== 'failed' && file.state !== 'cancelled' ? h('div.muted.small.wrap-anywhere', t('job.output', { path: shown(file.output) })) : null,
       sizes ? h('div.muted.small', sizes) : null),
     file.can_download ? button(t('job.download'), () => download(job.id, index).catch((error) => toast(error.what, 'bad')),
       { kind: 'small', name: 'download', 'aria-label': t('job.download_file', { name: file.name }) }) : null),

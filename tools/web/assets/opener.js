@@ -25,6 +25,7 @@ export function openerFields({ optional = false, onchange, first = false } = {})
   return {
     node: h('div.stack', kind, secret.node, key),
     fail: (text) => secret.fail(text),
+    clear: () => [secret, keySecret].forEach((one) => one.clear()),
     isValid: () => {
       if (kind.value === 'passphrase') return secret.isValid();
       if (kind.value === 'identity' && !identity.path()) {

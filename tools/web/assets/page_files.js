@@ -7,26 +7,28 @@ import * as commands from './commands.js';
 import { fill, h } from './dom.js';
 import { check, field, passphrase, segmented, select } from './fields.js';
 import { bytes, duration } from './format.js';
-import { t, tOr } from './i18n.js';
+import { language, t, tOr } from './i18n.js';
 import { icon } from './icons.js';
 import { Inputs, inputsField } from './inputs.js';
 import { jobList } from './jobs.js';
 import { openerFields } from './opener.js';
 import { nameOf } from './paths.js';
 import { keyPrint } from './results.js';
-import { engine, start } from './store.js';
-import { announce, button, commandDetails, errorNote, iconButton, named, note, pageHead, skeleton } from './ui.js';
+import { engine, isActive, start, whenEnded } from './store.js';
+import { announce, button, commandDetails, errorNote, iconButton, named, note, pageHead, skeleton, unknownPage } from './ui.js';
 
 const operations = [['encrypt', 'lock'], ['decrypt', 'unlock'], ['compress', 'compress'], ['inspect', 'inspect']];
 const kinds = ['encrypt', 'decrypt', 'inspect'];
-// Kept while the page is open, so that a look at another page loses nothing.
+// Kept while the page is open, so that a look at another page loses nothing but secrets.
+const forms = new Map();
 const inputsOf = { encrypt: new Inputs(), decrypt: new Inputs(), inspect: new Inputs() };
 inputsOf.compress = inputsOf.encrypt;
 
 export function filesPage([operation = 'encrypt', method, engineName]) {
-  if (!(operation in inputsOf)) operation = 'encrypt';
+  if (!(operation in inputsOf)) return unknownPage(operation);
+  const listed = operation === 'compress' ? 'encrypt' : operation;
   const form = h('div', skeleton(6));
-  const list = jobList({ wanted: (job) => kinds.includes(job.kind), hint: t('files.no_jobs') });
+  const list = jobList({ wanted: (job) => job.kind === listed || (kinds.includes(job.kind) && isActive(job)), hint: t('files.no_jobs') });
   const tiles = h('nav.grid-4', { 'aria-label': t('files.operations') }, operations.map(([name, sign]) => h('a.tile',
     { href: `#/files/${name}`, 'aria-current': name === operation ? 'page' : null, 'data-operation': name },
     icon(sign), h('span', h('strong', t(`files.${name}`)), h('span.muted.small', t(`files.${name}.short`))))));
@@ -34,7 +36,9 @@ export function filesPage([operation = 'encrypt', method, engineName]) {
     h('div.columns', form, h('div.aside', list.node)), classicalOperations(operation, method, engineName)) };
   let made = null;
   engine().then((found) => {
-    made = new FileForm(operation, found, { method, engineName });
+    const name = [language, operation, method, engineName].join(' ');
+    made = forms.get(name) ?? new FileForm(name, operation, found, { method, engineName });
+    made.begin();
     form.replaceWith(made.node);
   }).catch((error) => fill(form, errorNote(error)));
   page.stop = () => {
@@ -45,8 +49,8 @@ export function filesPage([operation = 'encrypt', method, engineName]) {
 }
 
 class FileForm {
-  constructor(operation, known, preset) {
-    Object.assign(this, { operation, known, preset, inputs: inputsOf[operation], recipients: [] });
+  constructor(name, operation, known, preset) {
+    Object.assign(this, { name, operation, known, preset, inputs: inputsOf[operation], recipients: [] });
     this.encrypts = operation === 'encrypt' || operation === 'compress';
     this.onlyContainers = operation === 'decrypt' || operation === 'inspect';
     this.files = inputsField(this.inputs, {
@@ -65,6 +69,10 @@ class FileForm {
     h('div.section.stack', this.fault, h('div.form-foot', this.command, this.submit)));
     this.node.addEventListener('input', () => this.fault.replaceChildren());
     this.listener = () => this.changed();
+  }
+
+  begin() {
+    this.files.begin();
     this.inputs.listeners.add(this.listener);
     this.changed();
   }
@@ -151,6 +159,7 @@ class FileForm {
   }
 
   changed() {
+    forms.set(this.name, this);
     const names = this.inputs.hasUploads;
     if (this.output) {
       const [next] = this.output.querySelectorAll('input');
@@ -237,9 +246,10 @@ class FileForm {
       const body = this.body();
       if (this.encrypts) body.secrets = this.passphrase.isEmpty() ? [] : [await giveSecret(this.passphrase.take())];
       else await this.opener.giveTo(body);
-      await start(`/api/files/${this.encrypts ? 'encrypt' : this.operation}`, body);
+      const job = await start(`/api/files/${this.encrypts ? 'encrypt' : this.operation}`, body);
       this.passphrase?.clear();
-      this.inputs.clear();
+      const sent = this.inputs.take();
+      whenEnded(job.id).then((done) => this.ended(done, sent, Boolean(body.secret || body.secrets?.length)));
       announce(t('files.started'));
       if (window.innerWidth <= 1000) document.querySelector('.aside')?.scrollIntoView({ block: 'start' });
     } catch (error) {
@@ -249,8 +259,23 @@ class FileForm {
     }
   }
 
+  // After a failure the files that failed are chosen again; all other fields still have their values.
+  ended(job, sent, hadSecret) {
+    const isDone = (item) => job.state === 'done' || job.files?.some((file) => file.state === 'done' && file.input === item.path);
+    this.inputs.drop(sent.filter(isDone));
+    const left = sent.filter((item) => !isDone(item));
+    if (!left.length) {
+      forms.delete(this.name);
+      return;
+    }
+    this.inputs.giveBack(left);
+    fill(this.fault, note('warn', t('form.failed'), ' ', hadSecret ? t('form.type_again') : ''));
+  }
+
   stop() {
     clearTimeout(this.timer);
+    this.passphrase?.clear();
+    this.opener?.clear();
     this.files.stop();
     this.inputs.listeners.delete(this.listener);
   }

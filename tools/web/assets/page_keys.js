@@ -10,8 +10,8 @@ import { t } from './i18n.js';
 import { jobList } from './jobs.js';
 import { nameOf, typed } from './paths.js';
 import { facts } from './results.js';
-import { engine, start } from './store.js';
-import { announce, button, commandDetails, copyText, errorNote, named, pageHead, skeleton } from './ui.js';
+import { engine, start, whenEnded } from './store.js';
+import { announce, button, commandDetails, copyText, errorNote, named, note, pageHead, skeleton } from './ui.js';
 
 export function keysPage([engineName]) {
   const form = h('div', skeleton(6));
@@ -52,9 +52,12 @@ function keyForm({ rsa, engines }, engineName) {
     try {
       const sent = body();
       if (!sent.no_passphrase) sent.secret = await giveSecret(secret.take());
-      await start('/api/keys/generate', sent);
+      const job = await start('/api/keys/generate', sent);
       secret.clear();
       announce(t('files.started'));
+      whenEnded(job.id).then((done) => {
+        if (done.state !== 'done') fill(fault, note('warn', t('form.failed'), ' ', sent.secret ? t('form.type_again') : ''));
+      });
     } catch (error) {
       fill(fault, errorNote(error));
     } finally {

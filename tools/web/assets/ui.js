@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every page uses: dialogs, messages, errors, commands to copy, empty states.
-import { freshId, h } from './dom.js';
+import { fill, freshId, h } from './dom.js';
 import { sentence } from './format.js';
 import { icon } from './icons.js';
 import { t, tOr } from './i18n.js';
 
 let polite = null;
 let toasts = null;
+
+const toastCountMax = 3;
 
 export function makeLiveRegions() {
   polite = h('div.visually-hidden', { 'aria-live': 'polite', role: 'status' });
@@ -24,6 +26,7 @@ export function toast(text, kind = 'info') {
     h('div.grow', text), close);
   close.addEventListener('click', () => node.remove());
   host().append(node);
+  while (toasts.children.length > toastCountMax) toasts.firstChild.remove();
   setTimeout(() => node.remove(), kind === 'bad' ? 12000 : 6000);
 }
 
@@ -100,6 +103,12 @@ export function empty(name, title, text, action) {
   return h('div.empty', icon(name), h('h2', title), text ? h('p', text) : null, action);
 }
 
+// The page of an address that names nothing.
+export function unknownPage(name) {
+  return { node: h('div.page', pageHead(t('unknown.title')), h('section.card', empty('info', t('unknown.heading', { name }), t('unknown.text'),
+    h('a.button.primary', { href: '#/volumes' }, t('volume.all'))))) };
+}
+
 export function skeleton(lines = 3) {
   return h('div', { 'aria-hidden': 'true' }, Array.from({ length: lines }, () => h('div.skeleton')));
 }
@@ -108,11 +117,44 @@ export function pageHead(title, text, ...actions) {
   return h('header.page-head', h('div', h('h1', { tabindex: '-1' }, title), text ? h('p', text) : null), actions);
 }
 
+// What a person chose in a dialog whose job then failed, by the dialog's name. Secrets are left out.
+const drafts = new Map();
+export const forgetDraft = (name) => drafts.delete(name);
+const controlsOf = (node) => [...node.querySelectorAll('input:not([data-secret]), select')];
+const isTicked = (control) => control.type === 'checkbox' || control.type === 'radio';
+
+function keepDraft(name, node) {
+  drafts.set(name, controlsOf(node).map((control) => (isTicked(control) ? control.checked : control.value)));
+}
+
+function restoreDraft(name, node) {
+  const values = drafts.get(name);
+  const controls = controlsOf(node);
+  if (values?.length !== controls.length) return false;
+  controls.forEach((control, index) => {
+    const key = isTicked(control) ? 'checked' : 'value';
+    if (control[key] === values[index]) return;
+    control[key] = values[index];
+    if (control.type === 'radio' && !control.checked) return;
+    control.dispatchEvent(new Event('input', { bubbles: true }));
+    control.dispatchEvent(new Event('change', { bubbles: true }));
+  });
+  return true;
+}
+
+// After a failure: the secrets were sent, and nothing keeps them.
+function askForSecrets(node) {
+  const empty = [...node.querySelectorAll('input[data-secret]')].find((control) => control.checkVisibility() && control.value === '');
+  empty?.focus();
+  return empty ? h('p.muted.small', t('form.type_again')) : null;
+}
+
 // A dialog in the browser's own top layer, which keeps the focus inside and gives it back.
 // actions: [{label, kind, run}]; run may return a promise, and false keeps the dialog open.
 // Resolves with the value of the action that closed it, or null.
-// stays: only its actions close it, not Escape.
-export function dialog({ title, body, actions = [], wide = false, onopen, form = false, stays = false }) {
+// stays: only its actions close it, not Escape. draft: a name under which its choices are kept when
+// the last action is taken, until forgetDraft().
+export function dialog({ title, body, actions = [], wide = false, onopen, form = false, stays = false, draft = '' }) {
   return new Promise((resolve) => {
     const heading = freshId('dialog');
     const fault = h('div');
@@ -126,10 +168,11 @@ export function dialog({ title, body, actions = [], wide = false, onopen, form =
       fault.replaceChildren();
       control.disabled = true;
       try {
+        if (draft && action === actions[actions.length - 1]) keepDraft(draft, content);
         const result = action.run ? await action.run() : true;
         if (result !== false) close(result);
       } catch (error) {
-        fault.replaceChildren(errorNote(error));
+        fill(fault, errorNote(error), askForSecrets(content));
         fault.scrollIntoView({ block: 'nearest' });
       } finally {
         control.disabled = false;
@@ -162,6 +205,7 @@ export function dialog({ title, body, actions = [], wide = false, onopen, form =
     node.closeWith = close;
     document.body.append(node);
     node.showModal();
+    if (draft && restoreDraft(draft, content)) content.prepend(h('p.muted.small', t('form.kept')));
     const first = node.querySelector('[data-first]') ?? content.querySelector('input, select, button, [tabindex="0"]');
     first?.focus();
     onopen?.(node);
@@ -202,7 +246,7 @@ export function tabs(label, entries, chosen, onchange) {
     show(entries[(index + step + entries.length) % entries.length].id, true);
     event.preventDefault();
   });
-  show(chosen ?? entries[0].id);
+  show(entries.some((entry) => entry.id === chosen) ? chosen : entries[0].id);
   return { node: h('div.stack', list, panel), show };
 }
 

@@ -11,8 +11,8 @@ import { icon } from './icons.js';
 import { openerFields } from './opener.js';
 import { taskOf } from './page_volumes.js';
 import { findings, plan } from './results.js';
-import { engine, start, volumes } from './store.js';
-import { button, commandDetails, dialog, note, toast } from './ui.js';
+import { engine, isActive, start, volumes, whenEnded } from './store.js';
+import { button, commandDetails, dialog, errorNote, forgetDraft, note, toast } from './ui.js';
 import { finish, isMounted, nameOfVolume } from './volume_state.js';
 
 export function careTab(context) {
@@ -72,18 +72,25 @@ function showLastScrub(part, scrub) {
     : h('p.small', t('care.scrub.clean', { when, size: bytes(scrub.done_bytes) })));
 }
 
-// Starts a job and closes the dialog; its progress is in the list below.
-async function begin(path, body) {
-  await start(path, body);
+// Starts a job and closes the dialog; its progress is in the list below. What was chosen is kept until
+// the job has ended well.
+async function begin(path, body, draft) {
+  const job = await start(path, body);
   volumes.refresh();
+  whenEnded(job.id).then((done) => {
+    if (done.state === 'done' || isActive(done)) forgetDraft(draft);
+  });
   return true;
 }
+
+const draftOf = (kind, volume) => `${kind} ${volume.path}`;
 
 async function scrub(volume) {
   const limit = rateField();
   const body = () => ({ path: volume.path, action: 'begin', ...(limit.control.value ? { rate: limit.control.value } : {}) });
-  await dialog({ title: t('care.scrub.title', { name: nameOfVolume(volume) }), form: true, body: [h('p', t('care.scrub.explain')), limit, commandDetails(() => commands.scrub(body()))],
-    actions: [{ label: t('ui.cancel'), run: () => null }, { label: t('care.scrub.go'), kind: 'primary', run: () => begin('/api/volumes/scrub', body()) }] });
+  const draft = draftOf('scrub', volume);
+  await dialog({ title: t('care.scrub.title', { name: nameOfVolume(volume) }), form: true, draft, body: [h('p', t('care.scrub.explain')), limit, commandDetails(() => commands.scrub(body()))],
+    actions: [{ label: t('ui.cancel'), run: () => null }, { label: t('care.scrub.go'), kind: 'primary', run: () => begin('/api/volumes/scrub', body(), draft) }] });
 }
 
 const rateField = () => field(t('care.rate'), select([['', t('care.rate.none')], ['16M', '16 MiB/s'], ['64M', '64 MiB/s'], ['256M', '256 MiB/s']].map(([value, label]) => ({ value, label })), ''), { hint: t('care.rate.hint') });
@@ -102,14 +109,15 @@ async function checkVolume(volume) {
   };
   const details = commandDetails(() => commands.check(body()));
   show();
-  await dialog({ title: t('care.check.title', { name: nameOfVolume(volume) }), form: true, body: [depth, opener.node, details],
+  const draft = draftOf('check', volume);
+  await dialog({ title: t('care.check.title', { name: nameOfVolume(volume) }), form: true, draft, body: [depth, opener.node, details],
     actions: [{ label: t('ui.cancel'), run: () => null }, { label: t('care.check.go'), kind: 'primary', run: async () => {
       const sent = body();
       if (depth.value !== 'checksums') {
         if (!opener.isValid()) return false;
         await opener.giveTo(sent);
       }
-      return begin('/api/volumes/check', sent);
+      return begin('/api/volumes/check', sent, draft);
     } }] });
 }
 
@@ -158,13 +166,14 @@ async function rotate(volume) {
     return made;
   };
   const details = commandDetails(() => commands.rotate(body()));
-  await dialog({ title: t('care.rotate.title', { name: nameOfVolume(volume) }), form: true,
+  const draft = draftOf('rotate', volume);
+  await dialog({ title: t('care.rotate.title', { name: nameOfVolume(volume) }), form: true, draft,
     body: [h('p', t('care.rotate.explain')), opener.node, h('details', h('summary', t('files.more')), h('div.stack', h('div.grid-2', field(t('files.cipher'), cipher), field(t('files.codec'), codec)), limit)), details],
     actions: [{ label: t('ui.cancel'), run: () => null }, { label: t('care.rotate.go'), kind: 'primary', run: async () => {
       if (!opener.isValid()) return false;
       const sent = body();
       await opener.giveTo(sent);
-      return begin('/api/volumes/rotate', sent);
+      return begin('/api/volumes/rotate', sent, draft);
     } }] });
 }
 
@@ -173,9 +182,10 @@ async function backup(volume) {
   const verify = check(t('backup.verify'), false, () => details.renew(), t('backup.verify.hint'));
   const body = () => ({ path: isMounted(volume) ? volume.mountpoint : volume.path, target: target.path(), verify: verify.input.checked });
   const details = commandDetails(() => commands.backup(body()));
-  await dialog({ title: t('care.backup.title', { name: nameOfVolume(volume) }), form: true, body: [h('p', t('care.backup.explain')), target, verify, details],
+  const draft = draftOf('backup', volume);
+  await dialog({ title: t('care.backup.title', { name: nameOfVolume(volume) }), form: true, draft, body: [h('p', t('care.backup.explain')), target, verify, details],
     actions: [{ label: t('ui.cancel'), run: () => null }, { label: t('care.backup.go'), kind: 'primary', run: () => {
       if (!target.path()) return target.fail(t('field.needed')) ?? false;
-      return begin('/api/volumes/backup', body());
+      return begin('/api/volumes/backup', body(), draft);
     } }] });
 }
