@@ -253,9 +253,46 @@ def unmount_and_repair(volume):
     other = volume.server.post("/api/volumes/repair", {"path": volume.path, "secret": volume.secret(),
                                                        "plan_id": plan["plan_id"], "drop_damaged": False})
     failures.expect("no repair with another plan", other.status == 400, other.body)
+    damaged_between(volume, segment, with_plan)
     job = volume.run("repair_plan", secret=volume.secret(), **with_plan)
+    failures.expect("the plan has a hash", re.fullmatch("[0-9a-f]{64}", job["result"]["plan_hash"]), job["result"])
+    plan_hash = job["result"]["plan_hash"]
     job = volume.run("repair", secret=volume.secret(), plan_id=job["result"]["plan_id"], **with_plan)
+    failures.expect("the command has it", f"--expect-plan {plan_hash}" in job["command"], job["command"])
     failures.expect("repaired", job["result"]["is_changed"] and job["result"]["left_count"] == 0, job["result"])
+
+
+def flip_bit(path, offset):
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        byte = file.read(1)
+        file.seek(offset)
+        file.write(bytes([byte[0] ^ 1]))
+
+
+def damaged_between(volume, segment, with_plan):
+    """A repair is that of the plan that was shown, or none."""
+    job = volume.run("repair_plan", secret=volume.secret(), **with_plan)
+    place = os.path.getsize(segment) // 4
+    flip_bit(segment, place)
+    refused = volume.run("repair", state="failed", secret=volume.secret(), plan_id=job["result"]["plan_id"], **with_plan)
+    error = refused["error"]
+    failures.expect("a repair by an older plan is refused", error["hint"] == "plan_again" and "--" not in error["what"], error)
+    failures.expect("and nothing was repaired", not os.path.exists(volume.path + "/repair"), os.listdir(volume.path))
+    flip_bit(segment, place)
+
+
+def check_places(volume):
+    """The wizard asks whether a place will do before it asks for a passphrase."""
+    server = volume.server
+    free = server.get("/api/volumes/place", path=server.home + "/not-there-yet")
+    failures.expect("a place that is free", free.status == 200 and free.json["path"].endswith("/not-there-yet"), free.body)
+    failures.expect("nothing was made there", not os.path.exists(server.home + "/not-there-yet"))
+    for what, path, code in (("a volume", volume.path, "exists"), ("a full folder", server.home, "not empty"),
+                             ("a mount point", volume.mountpoint, "busy"),
+                             ("a folder that is not there", server.home + "/a/b", "not found")):
+        answer = server.get("/api/volumes/place", path=path)
+        failures.expect(f"{what} is no place for a volume", answer.status >= 400 and answer.json["error"]["code"] == code, answer.body)
 
 
 def progress_and_cancel(volume):

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,7 +15,7 @@ namespace nacre::tools::web {
 struct ShownPlan {
   std::string volume;
   bool drop_damaged = false;
-  bool operator==(const ShownPlan&) const = default;
+  std::string hash;  // of fsck.nacre --expect-plan
 };
 
 // Thread-safe. A plan's ID is valid once, for ten minutes.
@@ -24,9 +25,12 @@ class RepairPlans {
     const LockGuard lock(mutex_);
     return plans_.add(std::move(plan));
   }
-  bool take(std::string_view id, const ShownPlan& plan) {
+  // The hash of the plan that was shown for this repair; nothing if there was none.
+  std::optional<std::string> take(std::string_view id, std::string_view volume, bool drop_damaged) {
     const LockGuard lock(mutex_);
-    return plans_.take(id) == plan;
+    auto plan = plans_.take(id);
+    if (!plan || plan->volume != volume || plan->drop_damaged != drop_damaged) return std::nullopt;
+    return std::move(plan->hash);
   }
 
  private:

@@ -99,6 +99,7 @@ json repair_json(const ProgramResult& result) {
           {"database", printed.value("database", json())},
           {"is_changed", printed.value("changed", false)},
           {"saved_plan", printed.value("plan", json())},
+          {"plan_hash", printed.value("plan_hash", "")},
           {"exit_status", result.exit_status}};
 }
 
@@ -111,10 +112,15 @@ Answer repair(ServerContext& context, const Call& call, bool is_plan) {
   std::vector<std::string> words = {"fsck.nacre", shown_plan.volume, "--repair"};
   if (is_plan) words.emplace_back("--dry-run");
   if (shown_plan.drop_damaged) words.emplace_back("--drop-damaged");
-  if (!is_plan && !context.repair_plans.take(plan_id, shown_plan)) {
-    return tl::unexpected(WebError(
-        Error{ErrorCode::invalid_argument,
-              "no plan of this repair was shown within ten minutes: make the plan first"}));
+  if (!is_plan) {
+    const auto hash =
+        context.repair_plans.take(plan_id, shown_plan.volume, shown_plan.drop_damaged);
+    if (!hash) {
+      return tl::unexpected(WebError(
+          Error{ErrorCode::invalid_argument,
+                "no plan of this repair was shown within ten minutes: make the plan first"}));
+    }
+    add_option(words, "--expect-plan", *hash);
   }
   auto chosen = take_chosen_secret(context.access, fields, true);
   if (!chosen) return tl::unexpected(chosen.error());
@@ -126,7 +132,11 @@ Answer repair(ServerContext& context, const Call& call, bool is_plan) {
   chosen->give_to(job.run);
   job.then = [&context, is_plan, shown_plan](Job& done, const ProgramResult& result) {
     json answer = repair_json(result);
-    if (is_plan) answer["plan_id"] = context.repair_plans.add(shown_plan);
+    if (is_plan) {
+      ShownPlan made = shown_plan;
+      made.hash = answer.value("plan_hash", "");
+      answer["plan_id"] = context.repair_plans.add(std::move(made));
+    }
     done.set_result(std::move(answer));
   };
   return start_volume_job(context, std::move(job));

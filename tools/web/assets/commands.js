@@ -47,5 +47,5 @@ export const scrub = (body) => line('nacre scrub', body.action === 'begin' ? '' 
 export const check = (body) => line('fsck.nacre', body.depth === 'checksums' ? '--scrub' : body.depth === 'deep' ? '--deep' : '',
   secret(body), quote(body.path));
 export const repair = (body, dry) => line('fsck.nacre --repair', dry ? '--dry-run' : '',
-  body.drop_damaged ? '--drop-damaged' : '', secret(body), quote(body.path));
+  body.drop_damaged ? '--drop-damaged' : '', option('--expect-plan', body.plan_hash), secret(body), quote(body.path));
 export const backup = (body) => line('nacre backup', body.verify ? '--verify' : '', quote(body.path), quote(body.target));

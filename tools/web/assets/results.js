@@ -5,8 +5,8 @@ import { append, h } from './dom.js';
 import { bytes, dash, fingerprint, number, sentence } from './format.js';
 import { t } from './i18n.js';
 import { icon } from './icons.js';
-import { nameOf, shown } from './paths.js';
-import { button, copyText, dialog, errorNote, named, note, pill, toast } from './ui.js';
+import { nameOf, quote, shown } from './paths.js';
+import { button, commandBox, copyText, dialog, errorNote, named, note, pill, toast } from './ui.js';
 
 export function facts(pairs) {
   return h('dl.facts', pairs.filter((pair) => pair && pair[1] !== undefined && pair[1] !== null && pair[1] !== '')
@@ -87,8 +87,8 @@ function report(result) {
     facts([[t('check.files'), structure.inode_count === undefined ? null : number(structure.inode_count)],
       [t('check.names'), structure.name_count === undefined ? null : number(structure.name_count)],
       [t('check.data'), structure.data_bytes === undefined ? null : bytes(structure.data_bytes)],
-      [t('check.records'), scrub.record_count === undefined ? null : number(scrub.record_count)],
-      [t('check.verified'), scrub.segment_bytes === undefined ? null : bytes(scrub.segment_bytes + (scrub.database_bytes ?? 0))],
+      [t('check.records'), scrub.record_count ? number(scrub.record_count) : null],
+      [t('check.verified'), scrub.segment_bytes + (scrub.database_bytes ?? 0) ? bytes(scrub.segment_bytes + (scrub.database_bytes ?? 0)) : report.done_bytes ? bytes(report.done_bytes) : null],
       [t('check.opened'), records.opened_count ? number(records.opened_count) : null]]),
     findings(list));
 }
@@ -123,7 +123,7 @@ function repaired(result, volume) {
     note(left.length ? 'warn' : 'ok', t(result.is_changed ? 'repair.done' : 'repair.nothing', { n: result.step_count ?? 0 })),
     result.lost_count ? note('warn', t('repair.lost', { n: result.lost_count })) : null,
     left.length ? [h('h3', t('repair.left')), findings(left)] : null,
-    result.saved_plan ? h('p.muted.small.wrap-anywhere', t('repair.undo', { plan: result.saved_plan })) : null);
+    result.saved_plan ? h('details', h('summary', t('repair.undo')), commandBox(`fsck.nacre --undo ${result.saved_plan} ${quote(volume)}`)) : null);
 }
 
 function backup(result) {
@@ -176,7 +176,7 @@ export function resultOf(job) {
     case 'check': return report(result);
     case 'scrub': return result.findings || result.segment_bytes !== undefined || result.scrub || result.report ? report(result) : null;
     case 'repair_plan': return plan(result);
-    case 'repair': return repaired(result);
+    case 'repair': return repaired(result, job.volume);
     case 'backup': return backup(result);
     case 'key_add': return recovery(result);
     case 'compare': return h('a', { href: '#/compare' }, t('compare.show', { n: result.rows?.length ?? 0, size: bytes(result.bytes) }));

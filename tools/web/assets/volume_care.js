@@ -136,7 +136,12 @@ async function repair(volume) {
         if (!opener.isValid()) return false;
         const sent = body();
         await opener.giveTo(sent);
-        return finish(await start(path, sent));
+        try {
+          return await finish(await start(path, sent));
+        } catch (error) {
+          if (error.hint !== 'plan_again') throw error;
+          return { changed: error };
+        }
       } }] });
   };
   const drop = check(t('repair.drop_damaged'), false, null, t('repair.drop_damaged.hint'));
@@ -148,8 +153,12 @@ async function repair(volume) {
     await dialog({ title: t('repair.plan'), body: plan(result), actions: [{ label: t('ui.close'), kind: 'primary' }] });
     return;
   }
-  await ask(t('repair.confirm_title', { name: nameOfVolume(volume) }), [plan(result), note('warn', t('repair.confirm_note'))], t('repair.go'), '/api/volumes/repair',
-    () => ({ drop_damaged: drop.input.checked, plan_id: result.plan_id }), false);
+  const done = await ask(t('repair.confirm_title', { name: nameOfVolume(volume) }), [plan(result), note('warn', t('repair.confirm_note'))], t('repair.go'), '/api/volumes/repair',
+    () => ({ drop_damaged: drop.input.checked, plan_id: result.plan_id, plan_hash: result.plan_hash }), false);
+  if (!done?.changed) return;
+  const again = await dialog({ title: t('repair.changed'), body: errorNote(done.changed),
+    actions: [{ label: t('ui.close'), run: () => null }, { label: t('care.repair.go'), kind: 'primary', run: () => true }] });
+  if (again) await repair(volume);
 }
 
 async function rotate(volume) {
