@@ -15,7 +15,6 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "fs/control/mount_table.h"
 #include "fs/mount/mounted.h"
 #include "metadata/backing/volume_lock.h"
 #include "metadata/volume_files.h"
@@ -23,6 +22,7 @@
 #include "tools/cli/exit_code.h"
 #include "tools/cli/hardening.h"
 #include "tools/cli/help_text.h"
+#include "tools/cli/new_volume_place.h"
 #include "tools/cli/recipient_options.h"
 #include "tools/cli/size_argument.h"
 #include "tools/cli/suite_option.h"
@@ -135,55 +135,6 @@ Result<std::vector<metadata::NewRecipient>> read_recipients(const Arguments& arg
   return recipients;
 }
 
-Result<> check_parent(const std::string& path) {
-  std::filesystem::path whole(path);
-  if (!whole.has_filename()) whole = whole.parent_path();
-  const std::string parent = whole.has_parent_path() ? whole.parent_path().string() : ".";
-  if (::access(parent.c_str(), W_OK | X_OK) == 0) return {};
-  const auto code = errno == EACCES || errno == EPERM ? ErrorCode::permission
-                    : errno == EROFS                  ? ErrorCode::read_only
-                    : errno == ENOENT                 ? ErrorCode::not_found
-                                                      : ErrorCode::io;
-  return fail(code,
-              fmt::format("cannot make the directory {}: {}: {}", path, parent, strerror(errno)));
-}
-
-Result<> check_no_mount(const std::string& path) {
-  const auto mount = fs::find_nacre_mount(path);
-  if (!mount) return {};
-  return fail(ErrorCode::busy, fmt::format("{} is where the volume {} is mounted: nothing was "
-                                           "changed. Give another directory",
-                                           path, mount->source));
-}
-
-// Called before anybody is asked for a passphrase. The place may be missing, an empty directory, or
-// hold what an interrupted mkfs.nacre left.
-Result<> check_place(const std::string& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) {
-    if (errno == ENOENT) return check_parent(path);
-    return fail(ErrorCode::io, fmt::format("{}: {}", path, strerror(errno)));
-  }
-  NACRE_TRY(check_no_mount(path));
-  NACRE_ASSIGN(const auto place, open_place(path));
-  NACRE_ASSIGN(const auto state, metadata::inspect_directory(*place.directory));
-  switch (state) {
-    case metadata::DirectoryState::volume:
-      return fail(ErrorCode::exists,
-                  fmt::format("{} already holds a volume: nothing was changed. To make a new one "
-                              "there, remove what it holds first",
-                              path));
-    case metadata::DirectoryState::damaged:
-    case metadata::DirectoryState::foreign:
-      return fail(ErrorCode::not_empty,
-                  fmt::format("{} is not empty: nothing was changed. Give an empty directory, or "
-                              "one that does not exist yet",
-                              path));
-    default:
-      return {};
-  }
-}
-
 Result<> make_directory(const std::string& path, MadeFiles& made) {
   // Other users shall not even see how large a volume is.
   if (::mkdir(path.c_str(), 0700) == 0) {
@@ -239,7 +190,7 @@ fs::Caller owner_of(const VolumePlace& place) {
 
 Result<> make_volume(const Arguments& arguments) {
   NACRE_ASSIGN(const auto parameters, parse_parameters(arguments));
-  NACRE_TRY(check_place(arguments.volume));
+  NACRE_TRY(check_new_volume_place(arguments.volume));
   NACRE_ASSIGN(const auto recipients, read_recipients(arguments));
 
   const SignalsHeld signals;
@@ -248,7 +199,7 @@ Result<> make_volume(const Arguments& arguments) {
   NACRE_ASSIGN(const auto place, open_place(arguments.volume));
   // If two run at once, the second one finds a volume, and has made nothing that it must remove.
   NACRE_ASSIGN(const auto lock, metadata::VolumeLock::acquire(place.path, {}));
-  NACRE_TRY(check_place(arguments.volume));
+  NACRE_TRY(check_new_volume_place(arguments.volume));
   made.note_files();
   NACRE_ASSIGN(const auto volume,
                metadata::create_volume_files(*place.directory, parameters, recipients));

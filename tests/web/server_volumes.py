@@ -105,6 +105,7 @@ def make_and_mount(volume):
     failures.expect("found at its mount point", at["path"] == volume.path, at)
     with open(volume.mountpoint + "/file", "wb") as file:
         file.write(os.urandom(4 << 20))
+    check_places(volume)
 
 
 def keys(volume):

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "metadata/backing/posix_error.h"
+#include "tools/cli/new_volume_place.h"
 #include "tools/web/path_text.h"
 #include "tools/web/volume_jobs.h"
 #include "tools/web/volume_list.h"
@@ -51,6 +52,16 @@ Answer make_volume(ServerContext& context, const Call& call) {
   if (*passphrase) job.run.secrets = {{.option = "--passphrase-fd", .secret = *passphrase}};
   job.then = [path = job.path](Job& done, const ProgramResult&) { show_volume(done, path); };
   return start_volume_job(context, std::move(job));
+}
+
+// For the wizard, which asks before it asks for a passphrase.
+Answer check_place(const Call& call) {
+  NACRE_ASSIGN(const auto path, request_path(call.head.query_value("path")));
+  const auto checked = check_new_volume_place(path);
+  if (checked) return json_response({{"path", to_path_text(path)}});
+  WebError error(checked.error());
+  error.where = path;
+  return tl::unexpected(error);
 }
 
 Answer mount(ServerContext& context, const Call& call) {
@@ -153,6 +164,7 @@ void add_volume_routes(RouteTable& routes, ServerContext& context) {
     return json_response({{"volumes", list_volumes()}});
   });
   routes.get("/api/volumes/at", [](Call& call) { return show_volume_at(call); });
+  routes.get("/api/volumes/place", [](Call& call) { return check_place(call); });
   routes.post("/api/volumes/make", [&](Call& call) { return make_volume(context, call); });
   routes.post("/api/volumes/mount", [&](Call& call) { return mount(context, call); });
   routes.post("/api/volumes/unmount", [&](Call& call) { return unmount(context, call); });

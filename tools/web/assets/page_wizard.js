@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The wizard for a new volume: place, passphrase, storage, review; then the recovery key.
-import { giveSecret, session } from './api.js';
+import { get, giveSecret, session } from './api.js';
 import { pathField } from './chooser.js';
 import * as commands from './commands.js';
 import { fill, h } from './dom.js';
@@ -26,7 +26,9 @@ class Wizard {
     Object.assign(this, { body, known, at: 0 });
     this.name = textInput('private', { maxlength: 200 });
     this.nameField = field(t('wizard.name'), this.name, { hint: t('wizard.name.hint') });
-    this.folder = pathField(t('wizard.folder'), { value: session.home, hint: t('wizard.folder.hint') });
+    this.folder = pathField(t('wizard.folder'), { value: session.home, hint: t('wizard.folder.hint'), onchange: () => this.checkPlace() });
+    this.name.addEventListener('change', () => this.checkPlace());
+    this.placeNote = h('div', { 'aria-live': 'polite' });
     this.label = textInput('');
     this.secret = passphrase(t('wizard.passphrase'), { isNew: true, hint: t('wizard.passphrase.hint') });
     this.recovery = check(t('wizard.recovery'), true, null, t('wizard.recovery.hint'));
@@ -37,13 +39,27 @@ class Wizard {
     this.cipher = select(modern.map((one) => ({ value: one.name, label: tOr(`cipher.${one.name}`, one.name) })), modern.find((one) => one.is_default)?.name);
     this.chunk = select(['4K', '16K', '64K', '256K', '1M'].map((value) => ({ value, label: `${value}iB` })), '64K');
     this.parts = {
-      place: () => [h('p.muted', t('wizard.place.text')), h('div.grid-2', this.nameField, this.folder), field(t('wizard.label'), this.label, { hint: t('wizard.label.hint') }), note('', t('wizard.place.note'))],
+      place: () => [h('p.muted', t('wizard.place.text')), h('div.grid-2', this.nameField, this.folder), this.placeNote, field(t('wizard.label'), this.label, { hint: t('wizard.label.hint') }), note('', t('wizard.place.note'))],
       secret: () => [h('p.muted', t('wizard.secret.text')), this.secret.node, this.recovery],
       storage: () => [h('p.muted', t('wizard.storage.text')), h('div.grid-2', this.codec, this.padding),
         h('details', h('summary', t('files.more')), h('div.grid-2', field(t('files.cipher'), this.cipher, { hint: t('files.cipher.hint') }), field(t('wizard.chunk'), this.chunk, { hint: t('wizard.chunk.hint') })))],
       review: () => [this.review()],
     };
     this.draw(false);
+    this.proposeName();
+  }
+
+  // The first name that is free, of a few.
+  async proposeName() {
+    const typedBefore = this.name.value;
+    for (const name of ['private', 'private-2', 'private-3', 'private-4']) {
+      if (this.name.value !== typedBefore) return;
+      const isFree = await get('/api/volumes/place', { path: join(this.folder.path(), name) }).then(() => true, () => false);
+      if (!isFree || this.name.value !== typedBefore) continue;
+      this.name.value = name;
+      break;
+    }
+    this.checkPlace();
   }
 
   request() {
@@ -60,19 +76,38 @@ class Wizard {
     commandDetails(() => [commands.make(wanted), this.recovery.input.checked ? commands.keyAdd({ path: wanted.path, recovery: true }) : '']));
   }
 
-  isStepValid() {
+  // Whether a volume can be made there. Says why not, as soon as the place is chosen.
+  async checkPlace() {
+    const look = this.look = (this.look ?? 0) + 1;
+    const text = this.name.value.trim();
+    fill(this.placeNote);
+    if (!text || !this.folder.path()) return false;
+    try {
+      const { path } = await get('/api/volumes/place', { path: this.request().path });
+      if (look === this.look) fill(this.placeNote, h('p.small.muted.wrap-anywhere', t('wizard.place.free', { path: shown(path) })));
+      return true;
+    } catch (error) {
+      if (look === this.look) fill(this.placeNote, errorNote(error));
+      return false;
+    }
+  }
+
+  async isStepValid() {
     const name = stepNames[this.at];
     if (name === 'place') {
       const text = this.name.value.trim();
       if (!text || text.includes('/') || text === '.' || text === '..') return this.nameField.fail(t('wizard.name.fault'));
       if (!this.folder.path()) return this.folder.fail(t('field.needed'));
+      return this.checkPlace();
     }
     if (name === 'secret') return this.secret.isValid();
     return true;
   }
 
-  go(to) {
-    if (to > this.at && this.isStepValid() !== true) return;
+  async go(to) {
+    const from = this.at;
+    if (to > from && await this.isStepValid() !== true) return;
+    if (this.at !== from) return;
     this.at = to;
     this.draw(true);
   }
@@ -80,7 +115,7 @@ class Wizard {
   draw(focus) {
     const name = stepNames[this.at];
     const steps = h('ol.steps', { 'aria-label': t('wizard.steps') }, stepNames.map((step, index) => h(`li${index < this.at ? '.done' : ''}`,
-      { 'aria-current': index === this.at ? 'step' : null }, h('span', `${index + 1}. ${t(`wizard.step.${step}`)}`))));
+      { 'aria-current': index === this.at ? 'step' : null }, h('span', `${index + 1}. `), h('span', t(`wizard.step.${step}`)))));
     const heading = h('h2', { tabindex: '-1' }, t(`wizard.step.${name}.title`));
     this.fault = h('div');
     const isLast = this.at === stepNames.length - 1;
@@ -108,7 +143,7 @@ class Wizard {
       await volumes.refresh();
       await this.made(job.result?.volume ?? { path: wanted.path, state: 'not_mounted' }, second);
     } catch (error) {
-      this.at = 1;
+      this.at = ['exists', 'not empty', 'permission denied', 'read-only', 'no space', 'not found'].includes(error.code) ? 0 : 1;
       this.draw(false);
       fill(this.fault, errorNote(error), h('p.muted.small', t('wizard.type_again')));
     }
