@@ -165,6 +165,19 @@ class Page:
             return card if now == state else None
         return self.browser.until(look, f"no job {kind} is {state}", timeout_s)
 
+    def rotate(self, volume, rate=""):
+        """Begins a rotation of a volume's key on its page, with a speed limit if one is given."""
+        self.go(f"volumes/{volume.replace('/', '%2F')}/care")
+        self.browser.find("[data-care=rotate]").click()
+        self.secrets(PASSPHRASE, within="dialog")
+        if rate:
+            self.browser.find("dialog details summary").click()
+            self.browser.script("""
+                const rate = [...document.querySelectorAll('dialog select')].pop();
+                rate.value = arguments[0]; rate.dispatchEvent(new Event('change'));""", rate)
+        self.browser.find("dialog .primary").click()
+        self.browser.gone("dialog", timeout_s=60)
+
     def close(self):
         if self.browser:
             self.browser.close()

@@ -207,15 +207,7 @@ def open_rotation(page):
         for _ in range(40):
             file.write(os.urandom(4 * MIB))
     page.command("nacre", "sync", page.path("private"))
-    page.go(f"volumes/{page.path('vault').replace('/', '%2F')}/care")
-    page.browser.find("[data-care=rotate]").click()
-    page.secrets(PASSPHRASE, within="dialog")
-    page.browser.find("dialog details summary").click()
-    page.browser.script("""
-        const rate = [...document.querySelectorAll('dialog select')].pop();
-        rate.value = '16M'; rate.dispatchEvent(new Event('change'));""")
-    page.browser.find("dialog .primary").click()
-    page.browser.gone("dialog", timeout_s=60)
+    page.rotate(page.path("vault"), rate="16M")
 
 
 if __name__ == "__main__":

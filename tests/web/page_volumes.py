@@ -75,6 +75,68 @@ def test_from_the_wizard_to_files_and_unmount(page):
     assert os.listdir(mountpoint) == ["letter.odt"]
 
 
+def test_the_wizard_checks_the_place_at_once(page):
+    page.write("private/letter.odt", "not a volume")
+    page.go("new")
+    page.browser.find("form", "private-2")  # what it proposes is free
+    name = page.browser.find("form input[type=text]")
+    name.clear()
+    name.type("private")
+    page.browser.find("[data-next=place]").click()
+    page.browser.find("form [role=alert]", "is not empty")
+    page.browser.find("[data-next=place]")
+    page.shot("wizard_taken")
+    name.clear()
+    name.type("vault")
+    page.browser.keys("tab")
+    page.browser.find("form", "The volume will be")
+    page.browser.gone("form [role=alert]")
+    page.browser.find("[data-next=place]").click()
+    page.browser.find("[data-next=secret]")
+
+
+def test_a_failed_check_keeps_what_was_chosen(page):
+    volume, _ = make(page)
+    open_tab(page, volume, "care")
+    page.browser.find("[data-care=check]").click()
+    page.browser.find("dialog input[value=deep]").click()
+    page.secrets("wrong one", within="dialog")
+    page.browser.find("dialog .primary").click()
+    page.browser.gone("dialog", timeout_s=60)
+    page.job("check", "failed")
+    page.browser.find("[data-care=check]").click()
+    page.browser.find("dialog", "what you chose before")
+    assert page.browser.script("return document.querySelector('dialog input:checked').value") == "deep"
+    page.secrets(PASSPHRASE, within="dialog")
+    page.browser.find("dialog .primary").click()
+    page.browser.gone("dialog", timeout_s=60)
+    page.browser.find("[data-kind=check][data-state=done]", timeout_s=60)
+    # After it went well, the next one begins afresh.
+    page.browser.find("[data-care=check]").click()
+    page.browser.find("dialog input[type=radio]")
+    page.browser.until(lambda: page.browser.script("return document.querySelector('dialog input:checked').value") == "checksums",
+                       "the choice of the last check is still there")
+
+
+def test_sections_list_their_own_jobs(page):
+    volume, _ = make(page)
+    open_tab(page, volume, "care")
+    for count in range(1, 6):
+        page.browser.find("[data-care=check]").click()
+        page.browser.find("dialog .primary").click()
+        page.browser.gone("dialog", timeout_s=60)
+        page.browser.until(lambda count=count: len(page.browser.all("[data-kind=check][data-state=done]")) == count, "a check lasts")
+    page.browser.find("details.older summary", "2 older jobs")
+    assert len([card for card in page.browser.all("[data-kind=check]") if card.is_shown]) == 3
+    page.shot("older_jobs")
+    open_tab(page, volume, "access")
+    page.browser.find("[data-recipient]")
+    page.browser.gone("[data-kind=check]")
+    open_tab(page, volume, "care")
+    page.browser.find("[data-clear]").click()
+    page.browser.gone("[data-job]")
+
+
 def test_a_wrong_passphrase_is_told_in_the_dialog(page):
     volume, mountpoint = make(page)
     page.browser.reload()
@@ -86,6 +148,8 @@ def test_a_wrong_passphrase_is_told_in_the_dialog(page):
     page.browser.keys("enter")
     told = page.browser.find("dialog [role=alert]", timeout_s=60).text
     assert "passphrase" in told.lower() and "What to do" in told, told
+    page.browser.find("dialog", "type it again")
+    assert page.browser.script("return document.activeElement.type") == "password", "the passphrase has no focus"
     page.shot("wrong_passphrase")
     assert not os.path.ismount(mountpoint)
     page.secrets(PASSPHRASE, within="dialog")
@@ -186,15 +250,17 @@ def test_rotation_and_scrub_of_a_mounted_volume(page):
     with open(os.path.join(mountpoint, "data"), "wb") as file:
         file.write(os.urandom(8 << 20))
     before = page.command("nacre", "key", "list", "--json", volume, secret=PASSPHRASE)
-    open_tab(page, volume, "care")
-    page.browser.find("[data-care=rotate]").click()
-    page.secrets(PASSPHRASE, within="dialog")
-    page.browser.find("dialog .primary").click()
-    page.browser.gone("dialog", timeout_s=60)
-    page.job("rotate", timeout_s=120)
-    page.browser.until(lambda: "none" in page.command("nacre", "key", "status", "--json", volume), "the rotation does not end", 120)
+    page.rotate(volume)
+    # The job ends when the daemon's rotation does, and says what is left to do.
+    card = page.job("rotate", timeout_s=120)
+    assert '"none"' in page.command("nacre", "key", "status", "--json", volume), "the job ends before the rotation"
     after = page.command("nacre", "key", "list", "--json", volume, secret=PASSPHRASE)
-    assert json.loads(before)["volume_fingerprint"] != json.loads(after)["volume_fingerprint"]
+    fingerprint = json.loads(after)["volume_fingerprint"]
+    assert json.loads(before)["volume_fingerprint"] != fingerprint
+    shown = page.browser.find("[data-kind=rotate] [data-fingerprint]")
+    assert shown.text.replace(" ", "") == fingerprint, shown.text
+    assert "Other people" in card.text, card.text
+    page.shot("rotated")
     page.browser.find("[data-care=scrub]").click()
     page.browser.find("dialog .primary").click()
     page.browser.gone("dialog", timeout_s=60)
@@ -208,17 +274,10 @@ def test_a_rotation_is_still_there_when_the_page_is_opened_again(page):
         with open(os.path.join(mountpoint, f"data-{number}"), "wb") as file:
             file.write(os.urandom(8 << 20))
     page.command("nacre", "sync", mountpoint)
-    open_tab(page, volume, "care")
-    page.browser.find("[data-care=rotate]").click()
-    page.secrets(PASSPHRASE, within="dialog")
-    page.browser.find("dialog details summary").click()
-    page.browser.script("""
-        const rate = [...document.querySelectorAll('dialog select')].pop();
-        rate.value = '16M'; rate.dispatchEvent(new Event('change'));""")
-    page.browser.find("dialog .primary").click()
-    page.browser.gone("dialog", timeout_s=60)
+    page.rotate(volume, rate="16M")
     page.browser.find(".care [role=progressbar]", timeout_s=60)
-    page.browser.find("[data-kind=rotate] .pill", "Begun")  # the job's end is not the rotation's
+    page.browser.find("[data-kind=rotate][data-state=running] [role=progressbar][aria-valuenow]", timeout_s=60)
+    page.browser.find("[data-kind=rotate] [data-fingerprint]")  # it is the new one from the beginning on
     first = page.browser.current_tab
     link = page.second_address()
     other = page.browser.new_tab()
@@ -235,6 +294,8 @@ def test_a_rotation_is_still_there_when_the_page_is_opened_again(page):
     page.browser.find(".care button", "Continue").click()
     page.browser.find("[data-care=rotate]", timeout_s=120)
     assert '"none"' in page.command("nacre", "key", "status", "--json", volume)
+    page.job("rotate", timeout_s=60)
+    page.browser.find("[data-kind=rotate] .pill", "Done")
 
 
 def test_check_and_repair_show_their_plan_first(page):
@@ -243,13 +304,20 @@ def test_check_and_repair_show_their_plan_first(page):
     page.browser.find("[data-care=check]").click()
     page.browser.find("dialog .primary").click()
     page.browser.gone("dialog", timeout_s=60)
-    assert "No damage" in page.job("check").text
+    checked = page.job("check").text
+    assert "No damage" in checked and "Records verified" not in checked, f"an empty volume has no records: {checked}"
     page.browser.find("[data-care=repair]").click()
     page.secrets(PASSPHRASE, within="dialog")
     page.browser.find("dialog .primary").click()
     page.browser.find("dialog", "nothing to repair", timeout_s=60)
     page.browser.keys("escape")
     page.browser.gone("dialog")
+
+
+def damage(path, offset):
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        file.write(b"damage" * 4)
 
 
 def test_a_damaged_volume_is_repaired_after_a_look_at_the_plan(page):
@@ -259,9 +327,7 @@ def test_a_damaged_volume_is_repaired_after_a_look_at_the_plan(page):
     page.command("nacre", "umount", mountpoint)
     segments = sorted(os.path.join(folder, name) for folder, _, names in os.walk(os.path.join(volume, "segments")) for name in names)
     largest = max(segments, key=os.path.getsize)
-    with open(largest, "r+b") as file:
-        file.seek(os.path.getsize(largest) // 2)
-        file.write(b"damage" * 4)
+    damage(largest, os.path.getsize(largest) // 2)
     open_tab(page, volume, "care")
     page.browser.find("[data-care=check]").click()
     page.browser.find("dialog .primary").click()
@@ -272,6 +338,18 @@ def test_a_damaged_volume_is_repaired_after_a_look_at_the_plan(page):
     page.browser.find("dialog .primary").click()
     page.browser.find("dialog ol li", timeout_s=60)
     page.shot("repair_plan")
+    # Damaged further meanwhile, the volume is not repaired by a plan that nobody has seen.
+    damage(largest, os.path.getsize(largest) // 4)
+    page.secrets(PASSPHRASE, within="dialog")
+    page.browser.find("dialog .primary").click()
+    told = page.browser.find("dialog [role=alert]", timeout_s=60).text
+    assert "has changed since this plan" in told and "Plan the repair again" in told and "--" not in told, told
+    page.shot("repair_refused")
+    assert not os.path.exists(os.path.join(volume, "repair")), "something was repaired"
+    page.browser.find("dialog .primary", "Plan a repair").click()
+    page.secrets(PASSPHRASE, within="dialog")
+    page.browser.find("dialog .primary").click()
+    page.browser.find("dialog ol li", timeout_s=60)
     page.secrets(PASSPHRASE, within="dialog")
     page.browser.find("dialog .primary").click()
     page.browser.gone("dialog", timeout_s=60)
