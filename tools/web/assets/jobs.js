@@ -12,6 +12,8 @@ import { awaited, isActive, isStep, jobs } from './store.js';
 import { announce, button, commandBox, confirm, empty, errorNote, iconButton, note, pill, toast } from './ui.js';
 
 const pillKinds = { done: 'ok', failed: 'bad', cancelled: '', running: 'accent', queued: '' };
+// Of several files or keys the server tells the number.
+const titleOf = (job) => (job.title ?? '').replace(/^(\d+) (files|keys)$/, (_, n, what) => t(`job.${what}`, { n: Number(n) }));
 export const kindName = (kind) => tOr(`job.${kind}`, kind);
 
 function progressText(job) {
@@ -71,9 +73,9 @@ class JobCard {
     this.state = h('span');
     this.end = h('div.stack.tight');
     this.cancel = button(t('job.cancel'), () => this.stop(job), { kind: 'small' });
-    this.forget = iconButton(t('job.forget'), 'close', () => remove(`/api/jobs/${job.id}`).then(() => jobs.refresh()).catch((error) => toast(error.what, 'bad')), true);
+    this.forget = iconButton(t('job.forget'), 'close', () => forgetJobs([job]), true);
     this.node = h('li.item', { 'data-job': job.id, 'data-kind': job.kind }, h('div.stack.tight.grow',
-      h('div.row.nowrap', h('div.grow', h('div.title.wrap-anywhere', h('span', kindName(job.kind)), job.title ? `: ${job.title}` : ''),
+      h('div.row.nowrap', h('div.grow', h('div.title.wrap-anywhere', h('span', kindName(job.kind)), job.title ? `: ${titleOf(job)}` : ''),
         this.when = h('div.small.muted', { title: t('job.started') })), this.state, this.cancel, this.forget),
       this.frame, this.words, this.end,
       job.command ? h('details', h('summary', t('ui.show_command')), commandBox(job.command)) : null));
@@ -175,7 +177,7 @@ export function watchEnds() {
       if (isActive(job)) running.add(job.id);
       else if (running.delete(job.id)) {
         if (isStep(job) && job.state === 'done') continue;
-        const text = t('job.ended', { kind: kindName(job.kind), title: job.title || '', state: stateWord(job).toLowerCase() }).replace(':  –', ' –');
+        const text = t('job.ended', { kind: kindName(job.kind), title: titleOf(job), state: stateWord(job).toLowerCase() }).replace(':  –', ' –');
         announce(text);
         const isSeen = (awaited.has(job.id) && !job.is_handed_over) || isInView(document.querySelector(`[data-job="${job.id}"] .title`));
         if (!isSeen) toast(text, job.state === 'failed' ? 'bad' : 'ok');

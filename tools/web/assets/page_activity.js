@@ -6,6 +6,6 @@ import { jobList } from './jobs.js';
 import { pageHead } from './ui.js';
 
 export function activityPage() {
-  const list = jobList();
+  const list = jobList({ recent: 10 });
   return { node: h('div.page', pageHead(t('activity.title'), t('activity.text')), list.node), stop: list.stop };
 }

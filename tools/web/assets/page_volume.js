@@ -7,15 +7,23 @@ import { t } from './i18n.js';
 import { icon } from './icons.js';
 import { jobList } from './jobs.js';
 import { addressOf } from './page_volumes.js';
-import { shown } from './paths.js';
+import { nameOf, shown } from './paths.js';
 import { facts } from './results.js';
-import { volumes } from './store.js';
-import { button, commandBox, errorNote, skeleton, tabs } from './ui.js';
+import { isActive, volumes } from './store.js';
+import { button, commandBox, errorNote, skeleton, tabs, unknownPage } from './ui.js';
 import { accessTab } from './volume_access.js';
 import { careTab } from './volume_care.js';
 import { isMounted, mainButton, nameOfVolume, openFolder, statePill } from './volume_state.js';
 
+// The jobs that each section lists.
+const sections = {
+  overview: ['make', 'mount', 'unmount', 'detach'],
+  access: ['key_add', 'key_remove', 'key_passphrase'],
+  care: ['rotate', 'scrub', 'check', 'repair_plan', 'repair', 'backup'],
+};
+
 export function volumePage(path, chosenTab = 'overview') {
+  if (!(chosenTab in sections)) return unknownPage(chosenTab);
   const head = h('header.page-head');
   const body = h('div', h('section.card', skeleton(5)));
   const node = h('div.page', h('a.row', { href: '#/volumes' }, icon('back'), t('volume.all')), head, body);
@@ -36,16 +44,21 @@ export function volumePage(path, chosenTab = 'overview') {
       document.title = `${nameOfVolume(found)} – Nacre`;
     }
     if (isFirst) {
-      const list = jobList({ wanted: (job) => concerns(job, found), title: t('volume.jobs'), bare: true });
+      let section = chosenTab;
+      const list = jobList({ wanted: (job) => concerns(job, volume) && (isActive(job) || sections[section].includes(job.kind)), title: t('volume.jobs'), bare: true });
       stops.push(list.stop);
       const context = { now: () => volume, listen: (listener) => {
         listeners.add(listener);
         listener(volume);
       } };
-      const made = tabs(t('volume.sections'), ['overview', 'access', 'care'].map((id) => ({ id, label: t(`volume.tab.${id}`), make: () => {
+      const made = tabs(t('volume.sections'), Object.keys(sections).map((id) => ({ id, label: t(`volume.tab.${id}`), make: () => {
         listeners.clear();
         return { overview: overviewTab, access: accessTab, care: careTab }[id](context);
-      } })), chosenTab, (id) => history.replaceState(null, '', addressOf(found, id)));
+      } })), chosenTab, (id) => {
+        history.replaceState(null, '', addressOf(found, id));
+        section = id;
+        list.renew();
+      });
       fill(body, h('div.stack', made.node, list.node));
     } else {
       for (const listener of listeners) listener(found);
@@ -62,6 +75,7 @@ export function volumePage(path, chosenTab = 'overview') {
     try {
       show((await get('/api/volumes/at', { path })).volume);
     } catch (failure) {
+      fill(head, h('div', h('h1.wrap-anywhere', { tabindex: '-1' }, nameOf(path))));
       fill(body, errorNote(failure));
     }
     asked = false;
@@ -70,12 +84,7 @@ export function volumePage(path, chosenTab = 'overview') {
   return { node, stop: () => stops.forEach((stop) => stop()) };
 }
 
-const volumeJobs = ['make', 'mount', 'unmount', 'detach', 'key_add', 'key_remove', 'key_passphrase', 'rotate', 'scrub', 'check', 'repair_plan', 'repair', 'backup'];
-function concerns(job, volume) {
-  const text = `${job.title} ${job.command}`;
-  const names = [volume.path, shown(volume.path), volume.mountpoint, volume.name].filter(Boolean);
-  return volumeJobs.includes(job.kind) && names.some((name) => text.includes(name));
-}
+const concerns = (job, volume) => job.volume !== '' && [volume.path, volume.mountpoint].includes(job.volume);
 
 function placeText(volume) {
   if (volume.state === 'not_mounted') return shown(volume.path);

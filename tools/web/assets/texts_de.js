@@ -62,7 +62,7 @@ export default {
   'job.key_passphrase': 'Passphrase ändern', 'job.rotate': 'Schlüssel wechseln', 'job.scrub': 'Prüflauf', 'job.check': 'Prüfen', 'job.repair_plan': 'Reparatur planen',
   'job.repair': 'Reparieren', 'job.backup': 'Sichern',
   'job.state.queued': 'Wartet', 'job.state.running': 'Läuft', 'job.state.done': 'Fertig', 'job.state.failed': 'Gescheitert', 'job.state.cancelled': 'Abgebrochen',
-  'job.cancel': 'Abbrechen', 'job.forget': 'Aus der Liste nehmen', 'job.download': 'Herunterladen', 'job.download_file': '{name} herunterladen', 'job.started': 'Begonnen um',
+  'job.files': '{n} Dateien', 'job.keys': '{n} Schlüssel', 'job.cancel': 'Abbrechen', 'job.forget': 'Aus der Liste nehmen', 'job.download': 'Herunterladen', 'job.download_file': '{name} herunterladen', 'job.started': 'Begonnen um',
   'job.of': '{done} von {total}', 'job.per_second': '{rate} je Sekunde', 'job.left': 'noch {time}', 'job.took': 'dauerte {time}', 'job.more': '{n} weitere',
   'job.output': 'Ergebnis: {path}', 'job.sizes': 'aus {plain} wurden {stored}', 'job.ended': '{kind}: {title} – {state}',
   'stage.preparing keys': 'Bereitet Schlüssel vor', 'stage.encrypting': 'Verschlüsselt', 'stage.decrypting': 'Entschlüsselt', 'stage.comparing': 'Misst', 'stage.making keys': 'Erzeugt Schlüssel', 'stage.records': 'Verschlüsselt unter dem neuen Schlüssel', 'stage.database': 'Verschlüsselt Namen unter dem neuen Schlüssel', 'stage.verification': 'Prüft nach', 'stage.scrub': 'Liest und prüft', 'stage.paused': 'Ruht', 'stage.waiting': 'Wartet auf Platz oder eine Sicherung', 'stage.unmounted': 'Geht weiter, sobald das Volume wieder eingehängt ist', 'stage.silent': 'Das Volume antwortet gerade nicht',

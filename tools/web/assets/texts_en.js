@@ -55,7 +55,7 @@ export default {
   'job.key_passphrase': 'Change the passphrase', 'job.rotate': 'Rotate the key', 'job.scrub': 'Scrub', 'job.check': 'Check', 'job.repair_plan': 'Plan a repair',
   'job.repair': 'Repair', 'job.backup': 'Back up',
   'job.state.queued': 'Waiting', 'job.state.running': 'Running', 'job.state.done': 'Done', 'job.state.failed': 'Failed', 'job.state.cancelled': 'Cancelled',
-  'job.cancel': 'Cancel', 'job.forget': 'Remove from the list', 'job.download': 'Download', 'job.download_file': 'Download {name}', 'job.started': 'Started at',
+  'job.files': '{n} files', 'job.keys': '{n} keys', 'job.cancel': 'Cancel', 'job.forget': 'Remove from the list', 'job.download': 'Download', 'job.download_file': 'Download {name}', 'job.started': 'Started at',
   'job.of': '{done} of {total}', 'job.per_second': '{rate} a second', 'job.left': '{time} left', 'job.took': 'took {time}', 'job.more': '{n} more',
   'job.output': 'Result: {path}', 'job.sizes': '{plain} became {stored}', 'job.ended': '{kind}: {title} – {state}',
   'stage.preparing keys': 'Preparing keys', 'stage.encrypting': 'Encrypting', 'stage.decrypting': 'Decrypting', 'stage.comparing': 'Measuring', 'stage.making keys': 'Making keys', 'stage.records': 'Encrypting under the new key', 'stage.database': 'Encrypting names under the new key', 'stage.verification': 'Verifying', 'stage.scrub': 'Reading and verifying', 'stage.paused': 'Paused', 'stage.waiting': 'Waiting for space or for a backup', 'stage.unmounted': 'Goes on when the volume is mounted again', 'stage.silent': 'The volume does not answer just now',
