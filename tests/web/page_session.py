@@ -52,6 +52,23 @@ def test_a_used_address_is_refused(page):
     assert "token" not in page.browser.url
 
 
+def test_another_tab_is_opened_from_the_first(page):
+    page.browser.find(".another").click()
+    page.browser.until(lambda: len(page.browser.tabs) == 2, "no tab is opened")
+    page.browser.tab([tab for tab in page.browser.tabs if tab != page.browser.current_tab][0])
+    page.browser.find("main h1", "Volumes")
+    assert "token" not in page.browser.url, page.browser.url
+
+
+def test_an_unknown_section_is_told(page):
+    for address, name in (("nothing", "nothing"), ("files/shred", "shred"), ("volumes/%2Ftmp/nothing", "nothing")):
+        page.go(address)
+        page.browser.find("main", f"There is no section “{name}”")
+        page.browser.gone("main .skeleton")
+        page.browser.find("main a", "All volumes").click()
+        page.browser.find("main h1", "Volumes")
+
+
 def test_an_ended_server_is_told(page):
     page.server.terminate()
     page.server.wait(timeout=60)

@@ -158,6 +158,10 @@ class Browser:
     def current_tab(self):
         return self.request("GET", "/window")
 
+    @property
+    def tabs(self):
+        return self.request("GET", "/window/handles")
+
     def close_tab(self):
         self.request("DELETE", "/window")
 

@@ -115,6 +115,12 @@ export async function begin() {
   }
 }
 
+// A one-time address. Through ssh the port is another one than the server's, so it is this page's.
+export async function linkForAnotherTab() {
+  const { url } = await post('/api/session/link');
+  return `${location.origin}/${url.slice(url.indexOf('#'))}`;
+}
+
 // Gives a passphrase to the server, which keeps it for one use, and returns its ID. It is encrypted,
 // so that another server could not read it even if it came between the proof and this request.
 export async function giveSecret(text) {

@@ -23,6 +23,7 @@ const paths = {
   rotate: 'M19 8a8 8 0 0 0-14-1M5 3v4h4M5 16a8 8 0 0 0 14 1M19 21v-4h-4',
   backup: 'M5 4h14v6H5zM5 14h14v6H5zM8 7h.1M8 17h.1', print: 'M7 9V4h10v5M7 17H4V9h16v8h-3M7 14h10v6H7z',
   people: 'M9 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM3 19c0-3 2.7-5 6-5s6 2 6 5M16 5.500a3 3 0 0 1 0 5.500M18 14.500c2 .7 3 2.3 3 4.5',
+  external: 'M14 4h6v6M20 4l-9 9M18 14v5a1 1 0 0 1-1 1H5a1 1 0 0 1-1-1V7a1 1 0 0 1 1-1h5',
   trash: 'M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13', home: 'M4 11l8-7 8 7v9h-5v-6H9v6H4z', disk: 'M4 13h16v6H4zM4 13l3-8h10l3 8M16 16h.1',
 };
 

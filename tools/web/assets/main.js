@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starts the page: session, language, theme, frame and routes. All scripts and pictures are loaded at
 // the start: what is fetched later might come from another server (proof.js).
-import { begin, connection, post } from './api.js';
+import { begin, connection, linkForAnotherTab, post } from './api.js';
 import { fill, h, setText } from './dom.js';
 import { language, languages, preferredLanguage, t, useLanguage } from './i18n.js';
 import { icon } from './icons.js';
@@ -15,7 +15,7 @@ import { volumePage } from './page_volume.js';
 import { volumesPage } from './page_volumes.js';
 import { wizardPage } from './page_wizard.js';
 import { isActive, jobs } from './store.js';
-import { button, errorNote, makeLiveRegions, note } from './ui.js';
+import { button, errorNote, makeLiveRegions, note, toast, unknownPage } from './ui.js';
 
 const app = document.getElementById('app');
 const pages = [['volumes', 'volume'], ['files', 'file'], ['keys', 'key'], ['compare', 'compare'], ['live', 'live'], ['activity', 'activity']];
@@ -34,12 +34,10 @@ function pageFor(parts) {
     case 'live': return livePage(parts[1]);
     case 'activity': return activityPage();
     case 'new': return wizardPage();
-    case 'volumes':
-      if (parts[1]) return volumePage(parts[1], parts[2]);
-      break;
-    default:
+    case 'volumes': return parts[1] ? volumePage(parts[1], parts[2]) : volumesPage();
+    case undefined: return volumesPage();
+    default: return unknownPage(parts[0]);
   }
-  return volumesPage();
 }
 
 function addressParts() {
@@ -99,6 +97,15 @@ function preferences() {
   return h('div.preferences', themes, tongues);
 }
 
+// The address of the first page opens one page alone. This one makes another address.
+async function anotherTab() {
+  try {
+    window.open(await linkForAnotherTab(), '_blank', 'noopener');
+  } catch (error) {
+    toast(error.what, 'bad');
+  }
+}
+
 function buildFrame() {
   const count = h('span.badge-count', { hidden: true });
   const links = pages.map(([name, sign]) => h('a', { href: `#/${name}`, 'data-page': name }, icon(sign), h('span', t(`nav.${name}`)),
@@ -108,7 +115,7 @@ function buildFrame() {
   const skip = button(t('ui.skip'), () => main.querySelector('h1')?.focus(), { kind: 'skip' });
   const side = h('div.sidebar', brand,
     h('nav.nav', { 'aria-label': t('nav.label') }, links),
-    h('div.sidebar-end', preferences()));
+    h('div.sidebar-end', button(t('ui.another_tab'), anotherTab, { kind: 'quiet.small.another', name: 'external', title: t('ui.another_tab.hint'), 'aria-label': t('ui.another_tab') }), preferences()));
   fill(app, skip, side, h('div', banner, main));
   app.removeAttribute('aria-busy');
   document.querySelector('.toasts')?.remove();
