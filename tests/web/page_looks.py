@@ -50,11 +50,51 @@ def copy(page, count):
                 back.read()
 
 
+faults = []  # of all pictures of a tour
+
+
 def look(page, name, full=True):
     width = page.browser.script("return document.documentElement.clientWidth")
     cut = page.browser.script("return document.documentElement.scrollWidth > document.documentElement.clientWidth")
     page.shot(name, full)
-    assert not cut, f"{name} is wider than {width} pixels"
+    if cut:
+        faults.append(f"{name} is wider than {width} pixels")
+    faults.extend(f"{name}: {text}" for text in page.browser.script(SPILT))
+
+
+# Texts that reach over the edge of their box, or of the box around it. What scrolls may be longer.
+SPILT = """
+    const spilt = [];
+    const scrolls = (node) => ['auto', 'scroll'].includes(getComputedStyle(node).overflowX);
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+      const text = walker.currentNode.textContent.trim();
+      const node = walker.currentNode.parentElement;
+      if (!text || !node.checkVisibility() || node.closest('.visually-hidden, script, option, svg, .skip')) continue;
+      const range = document.createRange();
+      range.selectNodeContents(walker.currentNode);
+      const { left, right } = range.getBoundingClientRect();
+      for (let at = node; at && at !== document.body; at = at.parentElement) {
+        if (scrolls(at) || getComputedStyle(at).position === 'fixed') break;
+        if (getComputedStyle(at).display.startsWith('inline') && !at.matches('.button, .pill')) continue;
+        const box = at.getBoundingClientRect();
+        if (right > box.right + 1 || left < box.left - 1) {
+          spilt.push(`${text.slice(0, 40)} in ${at.tagName}.${at.className}`);
+          break;
+        }
+      }
+    }
+    for (const node of document.querySelectorAll('.button, .input, .select, .pill, .segmented')) {
+      const box = node.parentElement.closest('.item, .card, .dialog-body, .dialog-foot, .main');
+      if (!box || !node.checkVisibility() || scrolls(node.parentElement)) continue;
+      const { left, right } = box.getBoundingClientRect();
+      const { paddingLeft, paddingRight } = getComputedStyle(box);
+      const own = node.getBoundingClientRect();
+      if (own.right > right - parseFloat(paddingRight) + 1 || own.left < left + parseFloat(paddingLeft) - 1) {
+        spilt.push(`${(node.textContent || node.outerHTML).slice(0, 40)} is wider than its place`);
+      }
+    }
+    return spilt;"""
 
 
 def tour(page, prefix, shown_language="en"):
@@ -137,6 +177,9 @@ def tour(page, prefix, shown_language="en"):
     page.go("activity")
     browser.find("[data-job]")
     look(page, f"{prefix}_activity")
+    found = faults.copy()
+    faults.clear()
+    assert not found, "\n".join(found)
 
 
 def test_light(page):
