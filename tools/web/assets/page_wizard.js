@@ -12,6 +12,7 @@ import { engine, start, volumes } from './store.js';
 import { announce, button, commandDetails, errorNote, note, pageHead, skeleton } from './ui.js';
 import { finish, mount } from './volume_state.js';
 
+const sizeName = (value) => value.replace(/^(\d+)(\w)$/, '$1 $2iB');  // "64K"
 const stepNames = ['place', 'secret', 'storage', 'review'];
 
 export function wizardPage() {
@@ -37,7 +38,7 @@ class Wizard {
     this.padding = choices(t('files.padding'), known.paddings.map((name) => ({ value: name, label: tOr(`padding.${name}`, name), text: tOr(`wizard.padding.${name}.text`, '') })), known.paddings[0]);
     const modern = known.ciphers.filter((one) => !one.is_legacy);
     this.cipher = select(modern.map((one) => ({ value: one.name, label: tOr(`cipher.${one.name}`, one.name) })), modern.find((one) => one.is_default)?.name);
-    this.chunk = select(['4K', '16K', '64K', '256K', '1M'].map((value) => ({ value, label: `${value}iB` })), '64K');
+    this.chunk = select(['4K', '16K', '64K', '256K', '1M'].map((value) => ({ value, label: sizeName(value) })), '64K');
     this.parts = {
       place: () => [h('p.muted', t('wizard.place.text')), h('div.grid-2', this.nameField, this.folder), this.placeNote, field(t('wizard.label'), this.label, { hint: t('wizard.label.hint') }), note('', t('wizard.place.note'))],
       secret: () => [h('p.muted', t('wizard.secret.text')), this.secret.node, this.recovery],
@@ -71,7 +72,7 @@ class Wizard {
     const wanted = this.request();
     return h('div.stack', facts([[t('wizard.folder'), shown(wanted.path)], [t('wizard.label'), wanted.label], [t('files.codec'), t(`wizard.codec.${wanted.codec}`)],
       [t('files.padding'), tOr(`padding.${wanted.padding}`, wanted.padding)], [t('files.cipher'), tOr(`cipher.${wanted.cipher}`, wanted.cipher)],
-      [t('wizard.chunk'), `${wanted.chunk_size}iB`], [t('wizard.recovery'), t(this.recovery.input.checked ? 'ui.yes' : 'ui.no')]]),
+      [t('wizard.chunk'), sizeName(wanted.chunk_size)], [t('wizard.recovery'), t(this.recovery.input.checked ? 'ui.yes' : 'ui.no')]]),
     note('warn', t('wizard.review.note')),
     commandDetails(() => [commands.make(wanted), this.recovery.input.checked ? commands.keyAdd({ path: wanted.path, recovery: true }) : '']));
   }
