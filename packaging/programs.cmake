@@ -52,6 +52,13 @@ endif()
 # systemd looks into lib, whatever the libraries' folder is called.
 install(FILES systemd/nacre-scrub@.service systemd/nacre-scrub@.timer
   DESTINATION lib/systemd/system)
+# What the desktop shows, and the unit of the graphical application for each user's own systemd.
+if(TARGET nacre_web)
+  install(FILES desktop/nacre.desktop DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/applications)
+  install(FILES ${CMAKE_SOURCE_DIR}/tools/web/assets/icon.svg
+    DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/icons/hicolor/scalable/apps RENAME nacre.svg)
+  install(FILES systemd/nacre-web.service DESTINATION lib/systemd/user)
+endif()
 install(FILES examples/fstab examples/nacre-volume.automount examples/nacre-volume.mount
     examples/grafana-dashboard.json
   DESTINATION ${docdir}/examples)

@@ -25,6 +25,7 @@ test_packages=(
   libgtest-dev libgmock-dev clang libclang-rt-dev lld
   python3 attr acl rsync sqlite3 git openssl unzip tar make e2fsprogs btrfs-progs util-linux mount procps psmisc
   softhsm2 libengine-pkcs11-openssl # a PKCS#11 token for the tests of --identity
+  desktop-file-utils # desktop-file-validate, for packaging/desktop
   python3-cryptography # tests/golden/read_volume.py, the format's other reader; with libargon2 and libzstd, as above
 )
 browser_packages=(chromium chromium-driver) # tests/web opens the page of nacre web in it

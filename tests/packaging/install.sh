@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # cmake --install into a folder: the programs run from there, helpers have their names under sbin,
-# manual, completions and units are there, units hold, and the same with DESTDIR.
+# manual, completions, units and the desktop's files are there, units and desktop file hold, and the
+# same with DESTDIR.
 #
 #   install.sh BUILD_FOLDER
 . "$(dirname "$0")/../tools/command_harness.sh"
@@ -35,6 +36,28 @@ done
 check 'nothing of the library is installed' [ ! -e "$work/prefix/include" ]
 check 'all is readable by everybody' [ -z "$(find "$work/prefix" ! -type l ! -perm -444)" ]
 
+# The graphical application on the desktop. A build without libmicrohttpd has none.
+user_units=$work/prefix/lib/systemd/user
+desktop=$share/applications/nacre.desktop
+icon=$share/icons/hicolor/scalable/apps/nacre.svg
+has_web=
+"$work/prefix/bin/nacre" web --help >/dev/null 2>&1 && has_web=yes
+if [ -n "$has_web" ]; then
+  for file in "$desktop" "$icon" "$user_units/nacre-web.service"; do
+    check "${file#"$work/"} is installed" [ -s "$file" ]
+  done
+  check 'the desktop file names the icon' grep -qx "Icon=$(basename "$icon" .svg)" "$desktop"
+  check 'the icon is a picture' grep -q '^<svg ' "$icon"
+  if command -v desktop-file-validate >/dev/null; then
+    verdict_of_desktop=$(desktop-file-validate "$desktop" 2>&1)
+    check "desktop-file-validate takes the desktop file: $verdict_of_desktop" [ -z "$verdict_of_desktop" ]
+  else
+    skip_part 'the desktop file' 'there is no desktop-file-validate'
+  fi
+else
+  skip_part 'the graphical application on the desktop' 'it is not built'
+fi
+
 if command -v systemd-analyze >/dev/null; then
   # By their instances' names; what they run must be found, so it is made to be.
   units=$work/prefix/lib/systemd/system
@@ -47,6 +70,12 @@ if command -v systemd-analyze >/dev/null; then
     "$work/nacre-scrub@mnt-volume.timer" "$work/mnt-volume.mount" "$work/mnt-volume.automount" 2>&1 |
     grep -F -e nacre -e mnt-volume)
   check "systemd takes the units: $verified" [ -z "$verified" ]
+  if [ -n "$has_web" ]; then
+    # Where a unit's program is missing, systemd says so; the search path of a test has none.
+    sed "s:^ExecStart=nacre:ExecStart=$work/prefix/bin/nacre:" "$user_units/nacre-web.service" >"$work/nacre-web.service"
+    verified=$(XDG_RUNTIME_DIR=$work systemd-analyze --user verify --man=no "$work/nacre-web.service" 2>&1 | grep -F nacre)
+    check "systemd takes the user unit: $verified" [ -z "$verified" ]
+  fi
   # 0 is closed, 10 open (which a unit without a sandbox nearly is).
   if systemd-analyze security --help 2>/dev/null | grep -q -- --offline; then
     exposure=$(systemd-analyze security --offline=true --no-pager "$work/nacre-scrub@mnt-volume.service" 2>&1 |
