@@ -51,7 +51,7 @@ set(CPACK_DEBIAN_NACRE_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_NACRE_PACKAGE_SHLIBDEPS ON)
 # fusermount3, for users other than root.
 set(CPACK_DEBIAN_NACRE_PACKAGE_DEPENDS "fuse3")
-set(CPACK_DEBIAN_NACRE_PACKAGE_SUGGESTS "bash-completion, systemd, xdg-utils")
+set(CPACK_DEBIAN_NACRE_PACKAGE_SUGGESTS "bash-completion, libsecret-tools, systemd, xdg-utils")
 set(CPACK_COMPONENT_NACRE_DESCRIPTION
   "compressed, encrypted, checksummed filesystem
 Nacre keeps files compressed, encrypted and checksummed in a directory of

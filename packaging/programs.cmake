@@ -57,7 +57,8 @@ if(TARGET nacre_web)
   install(FILES desktop/nacre.desktop DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/applications)
   install(FILES ${CMAKE_SOURCE_DIR}/tools/web/assets/icon.svg
     DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/icons/hicolor/scalable/apps RENAME nacre.svg)
-  install(FILES systemd/nacre-web.service DESTINATION lib/systemd/user)
+  install(FILES systemd/nacre-web.service systemd/nacre-mount@.service
+    DESTINATION lib/systemd/user)
 endif()
 install(FILES examples/fstab examples/nacre-volume.automount examples/nacre-volume.mount
     examples/grafana-dashboard.json

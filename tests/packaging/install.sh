@@ -43,7 +43,7 @@ icon=$share/icons/hicolor/scalable/apps/nacre.svg
 has_web=
 "$work/prefix/bin/nacre" web --help >/dev/null 2>&1 && has_web=yes
 if [ -n "$has_web" ]; then
-  for file in "$desktop" "$icon" "$user_units/nacre-web.service"; do
+  for file in "$desktop" "$icon" "$user_units/nacre-web.service" "$user_units/nacre-mount@.service"; do
     check "${file#"$work/"} is installed" [ -s "$file" ]
   done
   check 'the desktop file names the icon' grep -qx "Icon=$(basename "$icon" .svg)" "$desktop"
@@ -73,8 +73,12 @@ if command -v systemd-analyze >/dev/null; then
   if [ -n "$has_web" ]; then
     # Where a unit's program is missing, systemd says so; the search path of a test has none.
     sed "s:^ExecStart=nacre:ExecStart=$work/prefix/bin/nacre:" "$user_units/nacre-web.service" >"$work/nacre-web.service"
-    verified=$(XDG_RUNTIME_DIR=$work systemd-analyze --user verify --man=no "$work/nacre-web.service" 2>&1 | grep -F nacre)
-    check "systemd takes the user unit: $verified" [ -z "$verified" ]
+    # (mkdir is in the search path of every system.)
+    sed -E "s:^(Exec[A-Za-z]+)=(nacre|mount.nacre) :\1=$work/prefix/bin/\2 :" "$user_units/nacre-mount@.service" \
+      >"$work/nacre-mount@vault-1234abcd.service"
+    verified=$(XDG_RUNTIME_DIR=$work systemd-analyze --user verify --man=no "$work/nacre-web.service" \
+      "$work/nacre-mount@vault-1234abcd.service" 2>&1 | grep -F nacre)
+    check "systemd takes the user units: $verified" [ -z "$verified" ]
   fi
   # 0 is closed, 10 open (which a unit without a sandbox nearly is).
   if systemd-analyze security --help 2>/dev/null | grep -q -- --offline; then

@@ -11,6 +11,7 @@ import os
 import signal
 
 import page_fixture
+from fake_desktop import FakeDesktop
 from page_fixture import PASSPHRASE
 
 
@@ -368,6 +369,41 @@ def test_backup_is_a_volume(page):
     page.browser.gone("dialog", timeout_s=60)
     page.job("backup")
     page.command("fsck.nacre", "--scrub", page.path("copy"))
+
+
+def test_mounting_at_login_is_switched_on_and_off_and_its_state_is_systemds(page):
+    desktop = FakeDesktop(page.path("desktop"))
+    page.server.terminate()
+    page.server.wait()
+    page.environment["PATH"] = f"{desktop.bin}:{page.environment['PATH']}"
+    page.start_server()
+    page.browser.open(page.address)
+    page.browser.find("main h1")
+    volume, _ = make(page)
+    desktop.set("no_bus")
+    open_tab(page, volume, "overview")
+    assert "bus" in page.browser.find("[data-card=login]", "no systemd of the user's own").text
+    assert not page.browser.all("[data-login]")
+    desktop.set("no_bus", False)
+    page.browser.find("[data-login=on]").click()
+    page.browser.find("dialog input[value=keyring]")
+    page.shot("login_dialog")
+    page.secrets("wrong one", within="dialog")
+    page.browser.find("dialog .primary").click()
+    page.browser.find("dialog [role=alert]", timeout_s=60)
+    assert not desktop.calls("secret-tool", "store")
+    page.secrets(PASSPHRASE, within="dialog")
+    page.browser.find("dialog .primary").click()
+    page.browser.gone("dialog", timeout_s=60)
+    page.browser.find("[data-card=login] .pill.ok", "On")
+    page.shot("login_on")
+    [enabled] = desktop.calls("systemctl", "enable")
+    desktop.set(f"enabled.{enabled[-1]}", False)  # by somebody else
+    page.browser.find("[data-login=on]")
+    desktop.set(f"enabled.{enabled[-1]}")
+    page.browser.find("[data-login=off]").click()
+    page.browser.find("[data-login=on]")
+    assert desktop.calls("systemctl", "disable") and desktop.calls("secret-tool", "clear")
 
 
 def test_live_shows_what_is_read_and_written(page):

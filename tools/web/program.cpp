@@ -232,9 +232,12 @@ Result<ProgramResult> run_program(const ProgramRun& run, Job& job) {
     settings.give(errors.write_end.get(), STDERR_FILENO);
     for (const PipedSecret& one : run.secrets) {
       NACRE_ASSIGN(auto pipe, pipe_with(one.secret->view()));
-      settings.give(pipe.get(), pipe.get());
-      words.push_back(one.option);
-      words.push_back(std::to_string(pipe.get()));
+      const bool is_input = one.option == standard_input;
+      settings.give(pipe.get(), is_input ? STDIN_FILENO : pipe.get());
+      if (!is_input) {
+        words.push_back(one.option);
+        words.push_back(std::to_string(pipe.get()));
+      }
       secrets.push_back(std::move(pipe));
     }
     NACRE_ASSIGN(child, settings.spawn(words));

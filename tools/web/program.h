@@ -13,7 +13,9 @@
 
 namespace nacre::tools::web {
 
-// A secret that the program reads from a file descriptor: "--passphrase-fd".
+// A secret that the program reads from a file descriptor, which an option names
+// ("--passphrase-fd"), or from its standard input.
+inline constexpr const char* standard_input = "";
 struct PipedSecret {
   std::string option;
   std::shared_ptr<const SecretBytes> secret;
@@ -23,7 +25,7 @@ struct ProgramRun {
   // The first word is "nacre", "mkfs.nacre", "mount.nacre" or "fsck.nacre", which are searched next
   // to this program first, or the name of another program in the search path.
   std::vector<std::string> words;
-  std::vector<PipedSecret> secrets;  // options are appended
+  std::vector<PipedSecret> secrets;  // options are appended; at most one is the standard input
   std::string fixed_error;           // the message if the program says nothing
 };
 

@@ -70,6 +70,7 @@ RouteTable all_routes(ServerContext& context) {
   add_volume_routes(routes, context);
   add_volume_key_routes(routes, context);
   add_volume_care_routes(routes, context);
+  add_login_routes(routes, context);
   add_live_routes(routes, context);
   return routes;
 }

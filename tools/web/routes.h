@@ -65,6 +65,7 @@ void add_key_routes(RouteTable& routes, ServerContext& context);
 void add_volume_routes(RouteTable& routes, ServerContext& context);
 void add_volume_key_routes(RouteTable& routes, ServerContext& context);
 void add_volume_care_routes(RouteTable& routes, ServerContext& context);
+void add_login_routes(RouteTable& routes, ServerContext& context);
 void add_live_routes(RouteTable& routes, ServerContext& context);
 RouteTable all_routes(ServerContext& context);
 

@@ -163,10 +163,6 @@ void add_volume_care_routes(RouteTable& routes, ServerContext& context) {
   routes.post("/api/volumes/repair_plan", [&](Call& call) { return repair(context, call, true); });
   routes.post("/api/volumes/repair", [&](Call& call) { return repair(context, call, false); });
   routes.post("/api/volumes/backup", [&](Call& call) { return back_up(context, call); });
-  routes.post("/api/volumes/at_login", [](Call&) -> Answer {
-    return tl::unexpected(
-        WebError(Error{ErrorCode::unsupported, "mounting at login cannot be set up here yet"}));
-  });
 }
 
 }  // namespace nacre::tools::web

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line of each action before it is run. After an action, the server's own text is shown.
-import { quote } from './paths.js';
+import { parentOf, quote } from './paths.js';
 
 const option = (name, value, usual) => (value && value !== usual ? `${name} ${value}` : '');
 const line = (...words) => words.flat().filter(Boolean).join(' ');
@@ -49,3 +49,12 @@ export const check = (body) => line('fsck.nacre', body.depth === 'checksums' ? '
 export const repair = (body, dry) => line('fsck.nacre --repair', dry ? '--dry-run' : '',
   body.drop_damaged ? '--drop-damaged' : '', option('--expect-plan', body.plan_hash), secret(body), quote(body.path));
 export const backup = (body) => line('nacre backup', body.verify ? '--verify' : '', quote(body.path), quote(body.target));
+// The settings, the keyring and the unit, a line each.
+export function atLogin(state, source, body) {
+  const setting = (name, value) => quote(`${name}="${value.replace(/["\\$`]/g, '\\$&')}"`);
+  const instance = state.unit.replace(/^nacre-mount@|\.service$/g, '');
+  return [`mkdir -p ${quote(parentOf(state.settings))}`,
+    line("printf '%s\\n'", setting('NACRE_VOLUME', body.path), setting('NACRE_MOUNTPOINT', body.mountpoint), setting('NACRE_PASSPHRASE_COMMAND', source.command), '>', quote(state.settings)),
+    source.name === 'keyring' ? line('secret-tool store', `--label=${quote(`Nacre: ${instance}`)}`, 'nacre', instance) : '',
+    `systemctl --user enable ${quote(state.unit)}`];
+}

@@ -6,6 +6,7 @@ import { bytes, fingerprint, sentence } from './format.js';
 import { t } from './i18n.js';
 import { icon } from './icons.js';
 import { jobList } from './jobs.js';
+import { loginCard } from './login_mount.js';
 import { addressOf } from './page_volumes.js';
 import { nameOf, shown } from './paths.js';
 import { facts } from './results.js';
@@ -95,7 +96,7 @@ function overviewTab(context) {
   const space = h('div.stack.tight');
   const about = h('div');
   const command = h('div');
-  const node = h('div.stack', h('section.card', h('h2', t('volume.space_title')), space), h('section.card', h('h2', t('volume.about')), about),
+  const node = h('div.stack', h('section.card', h('h2', t('volume.space_title')), space), h('section.card', h('h2', t('volume.about')), about), loginCard(context),
     h('section.card', h('h2', t('ui.command')), command));
   const stored = h('span');
   const words = h('div.small.muted');
