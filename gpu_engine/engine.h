@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gpu_engine/base/result.h"
 #include "gpu_engine/payload.h"
@@ -32,6 +33,15 @@ struct EngineOptions {
   std::string cost_file = {};
 };
 
+struct DeviceStats {
+  std::string name;
+  int number = 0;  // CUDA's
+  bool is_lost = false;
+  // The time in which it had at least one batch: copies, kernels, and what the host does for them.
+  std::uint64_t busy_ns = 0;
+  std::uint64_t input_bytes = 0;  // of messages that ended well there
+};
+
 struct EngineStats {
   static constexpr std::size_t size_class_count = 42;
   std::uint64_t payload_count = 0;
@@ -46,6 +56,7 @@ struct EngineStats {
   // [i]: payloads whose messages have 2^(i-1) to 2^i - 1 input bytes together. The last entry
   // counts all larger ones too.
   std::array<std::uint64_t, size_class_count> payloads_by_size = {};
+  std::vector<DeviceStats> devices = {};
 };
 
 // The measured bandwidth of a CUDA device's connections, in bytes a second: upper limits for its

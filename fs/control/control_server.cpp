@@ -323,6 +323,7 @@ nlohmann::json ControlServer::handle(std::string_view request, int socket, Seque
     reply["file"] = std::move(*file);
     return reply;
   }
+  if (name == "log") return handle_log(*message);
   if (name == "scrub") return handle_scrub(*message);
   if (name == "trim") {
     const auto trimmed = handler_.trim();
@@ -380,6 +381,27 @@ Result<std::vector<metadata::RecipientSeal>> ControlServer::read_seals(
   SecretBytes bytes(size);
   NACRE_TRY(read_bytes(socket, bytes.mutable_view(), request_timeout));
   return decode_seals(bytes.view());
+}
+
+nlohmann::json ControlServer::handle_log(const nlohmann::json& message) {
+  std::uint64_t number = 0;
+  if (const auto after = message.find("after"); after != message.end()) {
+    if (!after->is_number_unsigned()) {
+      return error_reply({ErrorCode::invalid_argument, "after is no number of a message"});
+    }
+    number = after->get<std::uint64_t>();
+  }
+  const auto messages = handler_.messages_after(number);
+  if (!messages) return error_reply(messages.error());
+  auto reply = info();
+  auto& lines = reply["log"] = nlohmann::json::array();
+  for (const LogMessage& one : *messages) {
+    lines.push_back({{"number", one.number},
+                     {"time_ms", one.time_ms},
+                     {"level", one.level},
+                     {"text", one.text}});
+  }
+  return reply;
 }
 
 nlohmann::json ControlServer::handle_scrub(const nlohmann::json& message) {

@@ -5,6 +5,7 @@
 //   sync             everything is durable when the reply comes
 //   stats            the volume's counters
 //   info             what is mounted where, by which process
+//   log              the newest messages of the daemon's log
 //   file             how a file is stored; file_requests.h
 //   trim             rewrites segments until their dead space is free; the reply has the result,
 //   and
@@ -37,6 +38,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "fs/control/file_chunks.h"
+#include "fs/control/recent_messages.h"
 #include "fs/control/request_metrics.h"
 #include "fs/control/socket_path.h"
 #include "fs/mount/mounted.h"
@@ -75,6 +77,10 @@ class ControlHandler {
   // What keeps the daemon from calls that it never makes, e.g. "seccomp", or "off". Empty if it is
   // not known.
   virtual std::string sandbox() { return {}; }
+  // The messages of the log with a larger number, the oldest first.
+  virtual Result<std::vector<LogMessage>> messages_after(std::uint64_t) {
+    return fail(ErrorCode::unsupported, "this mount does not keep its messages");
+  }
   virtual Result<CompactionReport> trim() = 0;
   virtual Result<metadata::ScrubRow> scrub(ScrubCommand command,
                                            std::optional<std::uint64_t> rate) = 0;
@@ -136,6 +142,7 @@ class ControlServer {
   Result<> replace_keyring(int socket);
   static Result<std::vector<metadata::RecipientSeal>> read_seals(int socket,
                                                                  const nlohmann::json& message);
+  nlohmann::json handle_log(const nlohmann::json& message);
   nlohmann::json handle_scrub(const nlohmann::json& message);
   Result<> serve_backup(int socket, const BackupSnapshot& snapshot);
   nlohmann::json info();

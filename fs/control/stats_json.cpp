@@ -49,6 +49,18 @@ nlohmann::json payload_sizes_json(const engine::EngineStats& engine) {
   return result;
 }
 
+nlohmann::json devices_json(const engine::EngineStats& engine) {
+  auto result = nlohmann::json::array();
+  for (const engine::DeviceStats& device : engine.devices) {
+    result.push_back({{"name", device.name},
+                      {"number", device.number},
+                      {"is_lost", device.is_lost},
+                      {"busy_ns", device.busy_ns},
+                      {"input_bytes", device.input_bytes}});
+  }
+  return result;
+}
+
 }  // namespace
 
 nlohmann::json to_json(const RequestStats& stats, bool with_histograms) {
@@ -138,7 +150,8 @@ nlohmann::json to_json(const VolumeStats& stats) {
             {"output_bytes", stats.engine.output_bytes},
             {"cuda_message_count", stats.engine.cuda_message_count},
             {"cuda_input_bytes", stats.engine.cuda_input_bytes},
-            {"cuda_failed_batch_count", stats.engine.cuda_failed_batch_count}}}};
+            {"cuda_failed_batch_count", stats.engine.cuda_failed_batch_count},
+            {"devices", devices_json(stats.engine)}}}};
 }
 
 nlohmann::json to_json(const CompactionReport& report) {

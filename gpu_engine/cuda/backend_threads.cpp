@@ -151,6 +151,7 @@ void CudaBackend::State::run(Device& device, Slot& slot, Job& job, const Batch& 
   bool good = false;
   try {
     if (!device.lost) {
+      const BusyTime::Use use(device.busy);
       const auto outcome = cuda::run_batch({.slot = slot,
                                             .scatter_gate = device.scatter_gate,
                                             .payload = job.payload,
@@ -171,6 +172,7 @@ void CudaBackend::State::run(Device& device, Slot& slot, Job& job, const Batch& 
       bytes += job.payload.messages[index].input_size;
     message_count.fetch_add(batch.indexes.size() - refused.size(), std::memory_order_relaxed);
     input_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    device.input_bytes.fetch_add(bytes, std::memory_order_relaxed);
     if (refused.empty()) return;
   } else {
     failed_batch_count.fetch_add(1, std::memory_order_relaxed);

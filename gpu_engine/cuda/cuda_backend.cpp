@@ -110,9 +110,17 @@ Result<Arena> CudaBackend::allocate(std::size_t size_bytes) {
 }
 
 CudaStats CudaBackend::stats() const {
-  return {.message_count = state_->message_count,
-          .input_bytes = state_->input_bytes,
-          .failed_batch_count = state_->failed_batch_count};
+  CudaStats stats = {.message_count = state_->message_count,
+                     .input_bytes = state_->input_bytes,
+                     .failed_batch_count = state_->failed_batch_count};
+  for (const std::unique_ptr<Device>& device : state_->devices) {
+    stats.devices.push_back({.name = device->name,
+                             .number = device->number,
+                             .is_lost = device->lost,
+                             .busy_ns = device->busy.nanoseconds(),
+                             .input_bytes = device->input_bytes});
+  }
+  return stats;
 }
 
 Result<double> CudaBackend::measure_resident(Payload& payload, unsigned repetitions) {

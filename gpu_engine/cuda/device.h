@@ -4,12 +4,14 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "gpu_engine/cuda/batch_run.h"
 #include "gpu_engine/cuda/slot.h"
+#include "gpu_engine/plan/busy_time.h"
 
 namespace nacre::engine::cuda {
 
@@ -21,6 +23,8 @@ struct Device {
   std::atomic<bool> lost = false;
   std::atomic<bool> failure_said = false;
   std::atomic<bool> loss_said = false;
+  BusyTime busy;
+  std::atomic<std::uint64_t> input_bytes = 0;
   ScatterGate scatter_gate{ScatterGate::max()};
 };
 

@@ -3,11 +3,15 @@
 // implementation without devices.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <latch>
 #include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "gpu_engine/backend.h"
 #include "gpu_engine/engine.h"
@@ -26,6 +30,20 @@ struct CudaStats {
   std::uint64_t message_count = 0;       // ended well on a device
   std::uint64_t input_bytes = 0;         // of all messages of the batches that devices ran
   std::uint64_t failed_batch_count = 0;  // ended on the cpu because a device failed
+  std::vector<DeviceStats> devices = {};
+
+  // What was done after before, an earlier answer of the same backend. Failed batches count all the
+  // same.
+  CudaStats since(const CudaStats& before) const {
+    CudaStats later = *this;
+    later.message_count -= before.message_count;
+    later.input_bytes -= before.input_bytes;
+    for (std::size_t i = 0; i < std::min(devices.size(), before.devices.size()); ++i) {
+      later.devices[i].busy_ns -= before.devices[i].busy_ns;
+      later.devices[i].input_bytes -= before.devices[i].input_bytes;
+    }
+    return later;
+  }
 };
 
 class DeviceBackend : public Backend {

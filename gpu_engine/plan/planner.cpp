@@ -486,10 +486,11 @@ Result<DeviceCeilings> Planner::measure_ceilings() const {
 
 void Planner::add_stats(EngineStats& stats) const {
   if (cuda_ == nullptr) return;
-  const CudaStats cuda = cuda_->stats();
-  stats.cuda_message_count = cuda.message_count - measured_.message_count;
-  stats.cuda_input_bytes = cuda.input_bytes - measured_.input_bytes;
+  CudaStats cuda = cuda_->stats().since(measured_);
+  stats.cuda_message_count = cuda.message_count;
+  stats.cuda_input_bytes = cuda.input_bytes;
   stats.cuda_failed_batch_count = cuda.failed_batch_count;
+  stats.devices = std::move(cuda.devices);
 }
 
 std::string Planner::backend_name() const {

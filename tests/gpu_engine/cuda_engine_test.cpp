@@ -37,6 +37,34 @@ TEST_F(CudaEngine, gives_the_cpus_results_for_any_mixture) {
   EXPECT_EQ(stats.cuda_failed_batch_count, 0u);
 }
 
+TEST_F(CudaEngine, tells_for_how_long_each_device_was_busy) {
+  const auto busy_ns = [&] {
+    std::uint64_t sum = 0, bytes = 0;
+    for (const DeviceStats& device : cuda_->stats().devices) {
+      EXPECT_FALSE(device.is_lost);
+      EXPECT_FALSE(device.name.empty());
+      sum += device.busy_ns;
+      bytes += device.input_bytes;
+    }
+    EXPECT_EQ(bytes, cuda_->stats().cuda_input_bytes);
+    return sum;
+  };
+  const std::uint64_t before = busy_ns();
+  const auto begun = std::chrono::steady_clock::now();
+  Maker maker(*cpu_, random_);
+  std::vector<Item> items;
+  for (int i = 0; i < 200; ++i)
+    items.push_back(maker.make());
+  Built built(items, cuda_.get(), random_);
+  cuda_->run(built.get());
+  const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begun;
+  const std::uint64_t busy = busy_ns() - before;
+  EXPECT_GT(busy, 0u);
+  EXPECT_LE(busy, cuda_->stats().devices.size() * static_cast<std::uint64_t>(took.count()));
+  // Nothing runs now, so nothing is counted.
+  EXPECT_EQ(busy_ns(), before + busy);
+}
+
 TEST_F(CudaEngine, takes_chunks_of_every_size) {
   Maker maker(*cpu_, random_);
   std::vector<Item> items;

@@ -29,6 +29,7 @@ struct DeviceState {
   std::atomic<double> load_factor = 1;
   std::atomic<bool> has_memory = true;
   std::atomic<std::uint64_t> failed_batch_count = 0;
+  std::atomic<std::uint64_t> busy_ns = 0;
   // Called on the device's thread before what it is given runs. Set while nothing does.
   std::function<void()> before_run = {};
 };
@@ -99,7 +100,12 @@ class FakeDevice final : public DeviceBackend {
   CudaStats stats() const override {
     return {.message_count = state_->message_count,
             .input_bytes = 0,
-            .failed_batch_count = state_->failed_batch_count};
+            .failed_batch_count = state_->failed_batch_count,
+            .devices = {{.name = "fake",
+                         .number = 3,
+                         .is_lost = state_->load_factor == 0,
+                         .busy_ns = state_->busy_ns,
+                         .input_bytes = 2 * state_->busy_ns}}};
   }
   double load_factor() const override { return state_->load_factor; }
   Result<double> measure_resident(Payload&, unsigned) override {

@@ -107,6 +107,21 @@ TEST_F(PlannedEngineTest, gives_the_cpus_results_for_any_mixture_that_it_splits)
   EXPECT_EQ(engine->stats().input_bytes, input_bytes);
 }
 
+TEST_F(PlannedEngineTest, tells_what_each_device_did_since_costs_were_measured) {
+  device_->busy_ns = 700;
+  const auto engine = automatic(linear(0, 1), linear(0, 1));
+  ASSERT_EQ(engine->stats().devices.size(), 1u);
+  EXPECT_EQ(engine->stats().devices.front().busy_ns, 0u);
+  device_->busy_ns = 1000;
+  device_->load_factor = 0;
+  const DeviceStats device = engine->stats().devices.front();
+  EXPECT_EQ(device.name, "fake");
+  EXPECT_EQ(device.number, 3);
+  EXPECT_EQ(device.busy_ns, 300u);
+  EXPECT_EQ(device.input_bytes, 600u);
+  EXPECT_TRUE(device.is_lost);
+}
+
 TEST_F(PlannedEngineTest, splits_messages_of_one_kind_where_both_gain) {
   const auto engine = automatic(linear(0, 1), linear(0, 1));
   const Bytes plain = make_data(DataKind::text, 65536, random_);

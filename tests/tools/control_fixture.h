@@ -46,6 +46,10 @@ class FakeVolume final : public ControlHandler {
     last_look = {inode, first};
     return file_chunks;
   }
+  Result<std::vector<LogMessage>> messages_after(std::uint64_t number) override {
+    return messages.after(number);
+  }
+  RecentMessages messages;
   std::pair<metadata::InodeNumber, metadata::ChunkIndex> last_look;
   FileChunks file_chunks;
   Result<CompactionReport> trim() override {

@@ -424,5 +424,26 @@ def test_live_shows_what_is_read_and_written(page):
     page.shot("live", full=True)
 
 
+def test_live_shows_the_messages_of_the_log_once_each(page):
+    volume, mountpoint = make(page, mount=True)
+    page.go(f"live/{mountpoint.replace('/', '%2F')}")
+    page.browser.find(".log li", mountpoint)  # that the volume is mounted
+    page.command("nacre", "crypt", "keygen", "--no-passphrase", "--bits", "2048", page.path("ann"))
+    page.command("nacre", "key", "add", "--recipient", page.path("ann.pub.pem"), volume, secret=PASSPHRASE)
+    page.browser.find(".log li", "the keyring was changed")
+    texts = page.browser.script("return [...document.querySelectorAll('.log li')].map((one) => one.innerText)")
+    assert len(texts) == len(set(texts)), texts
+    page.browser.script("document.querySelector('.log').scrollIntoView({block: 'center'})")
+    page.shot("live_log")
+    page.browser.view(390, 844, "dark")
+    page.browser.script("document.querySelector('.log').scrollIntoView({block: 'center'})")
+    page.shot("live_log_phone")
+    page.browser.view(1280, 900)
+    # A page that is opened anew has them, too.
+    page.browser.reload()
+    page.browser.find(".log li", "the keyring was changed")
+    assert page.browser.find(".log").role == "log"
+
+
 if __name__ == "__main__":
     page_fixture.run(dict(globals()), needs_fuse=True)

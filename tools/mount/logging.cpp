@@ -7,11 +7,14 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
+#include <spdlog/details/null_mutex.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/dist_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
@@ -36,6 +39,24 @@ class PrintableSink final : public spdlog::sinks::dist_sink_mt {
     escaped.payload = text;
     spdlog::sinks::dist_sink_mt::sink_it_(escaped);
   }
+};
+
+fs::RecentMessages& kept_messages() {
+  static fs::RecentMessages kept;
+  return kept;
+}
+
+// Keeps messages for the control socket. RecentMessages has a lock of its own.
+class KeepingSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    const auto time =
+        std::chrono::duration_cast<std::chrono::milliseconds>(message.time.time_since_epoch());
+    const auto level = spdlog::level::to_string_view(message.level);
+    kept_messages().add(time.count(), {level.data(), level.size()},
+                        {message.payload.data(), message.payload.size()});
+  }
+  void flush_() override {}
 };
 
 struct Sinks {
@@ -103,6 +124,10 @@ void log_failed_check(std::string_view message) noexcept {
 
 }  // namespace
 
+const fs::RecentMessages& recent_messages() {
+  return kept_messages();
+}
+
 bool may_name_files(const LogOptions& options) {
   if (options.verbose) return true;
   return options.target != LogTarget::journal && (!options.file.empty() || options.foreground);
@@ -133,6 +158,7 @@ Result<> start_logging(const LogOptions& options) {
       made.all->add_sink(std::move(system));
     }
     made.all->add_sink(made.standard_error);
+    made.all->add_sink(std::make_shared<KeepingSink>());
     auto logger = std::make_shared<spdlog::logger>("nacre", made.all);
     logger->set_level(options.verbose ? spdlog::level::debug : spdlog::level::info);
     logger->flush_on(spdlog::level::info);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "fs/control/recent_messages.h"
 #include "gpu_engine/base/result.h"
 
 namespace nacre::tools {
@@ -27,6 +28,9 @@ struct LogOptions {
 // Whether messages may name files. They may not in the system's log, which others read and which
 // outlives the volume, unless the user asked for more messages.
 bool may_name_files(const LogOptions& options);
+
+// The newest messages, wherever else they go.
+const fs::RecentMessages& recent_messages();
 
 // Makes spdlog's default logger; each message is one printable line. Starts no thread. Errors: io
 // if the file cannot be written, not_found if there is no journal.

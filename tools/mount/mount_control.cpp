@@ -6,6 +6,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include "tools/mount/logging.h"
+
 namespace nacre::tools {
 
 // The kernel may still be sending what syncfs() made it write back (it does not always wait), so
@@ -24,6 +26,10 @@ Result<> MountControl::sync() {
     if ((is_quiet && write_count() == before) || round == rounds_max) break;
   }
   return session_.take_refusal();
+}
+
+Result<std::vector<fs::LogMessage>> MountControl::messages_after(std::uint64_t number) {
+  return recent_messages().after(number);
 }
 
 Result<fs::BackupSnapshot> MountControl::begin_backup() {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <string>
+#include <vector>
 
 #include "fs/control/control_server.h"
 #include "fs/fuse/fuse_session.h"
@@ -36,6 +37,7 @@ class MountControl final : public fs::ControlHandler {
   }
   std::string transport() override { return session_.transport_name(); }
   std::string sandbox() override { return is_sandboxed_ ? "seccomp" : "off"; }
+  Result<std::vector<fs::LogMessage>> messages_after(std::uint64_t number) override;
   Result<fs::CompactionReport> trim() override {
     return mounted_.compact(fs::CompactionGoal::everything, {});
   }

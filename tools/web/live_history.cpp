@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "fs/control/control_client.h"
+#include "gpu_engine/base/printable.h"
 
 namespace nacre::tools::web {
 
@@ -67,6 +68,30 @@ json operations_json(const json& before, const json& now, double seconds) {
   return rows;
 }
 
+// The share of the time in which each device was busy.
+json devices_json(const json& before, const json& now, double seconds) {
+  json rows = json::array();
+  const auto list_of = [](const json& stats) {
+    const auto engine = stats.is_object() ? stats.find("engine") : stats.end();
+    return engine == stats.end() ? json() : engine->value("devices", json());
+  };
+  const json first = list_of(before), second = list_of(now);
+  for (std::size_t i = 0; second.is_array() && i < second.size(); ++i) {
+    const json busy = first.is_array() && i < first.size()
+                          ? per_second(growth(first[i], second[i], {"busy_ns"}), seconds)
+                          : json();
+    constexpr double ns_per_second = 1e9;
+    rows.push_back(
+        {{"name", second[i].value("name", "")},
+         {"number", number_at(second[i], {"number"})},
+         {"busy_share", busy.is_null() ? busy : json(busy.get<double>() / ns_per_second)},
+         {"input_rate", first.is_array() && i < first.size()
+                            ? per_second(growth(first[i], second[i], {"input_bytes"}), seconds)
+                            : json()}});
+  }
+  return rows;
+}
+
 // utime + stime of /proc/PID/stat, proc(5), in seconds.
 std::optional<double> cpu_seconds_of(pid_t process) {
   std::ifstream file(fmt::format("/proc/{}/stat", process));
@@ -113,6 +138,7 @@ json make_sample(const json& before, const json& now, double seconds,
           {"dead_bytes", number_at(now, {"segments", "dead_bytes"})},
           {"dirty_bytes", number_at(now, {"dirty_bytes"})},
           {"cached_bytes", number_at(now, {"cached_bytes"})},
+          {"devices", devices_json(before, now, seconds)},
           {"cpu_share", cpu_seconds && seconds > 0 ? json(*cpu_seconds / seconds) : json()},
           {"operations", operations}};
 }
@@ -124,10 +150,47 @@ struct LiveHistory::Watched {
   Clock::time_point last_poll NACRE_GUARDED_BY(mutex) = Clock::now();
   std::deque<json> samples NACRE_GUARDED_BY(mutex);
   json latest NACRE_GUARDED_BY(mutex);
+  std::deque<json> messages NACRE_GUARDED_BY(mutex);      // of the daemon's log
+  std::uint64_t last_number NACRE_GUARDED_BY(mutex) = 0;  // of those
+  pid_t logging_daemon NACRE_GUARDED_BY(mutex) = 0;
+  std::uint64_t last_of_daemon NACRE_GUARDED_BY(mutex) = 0;  // its own number
   std::optional<Error> error NACRE_GUARDED_BY(mutex);
   Clock::time_point asked NACRE_GUARDED_BY(mutex);
   std::optional<double> cpu_seconds NACRE_GUARDED_BY(mutex);
+
+  void ask_for_messages() NACRE_REQUIRES(mutex);
 };
+
+// Adds what the daemon has logged since the last call. A daemon of an earlier version keeps no
+// messages. Numbers follow the time, so that they rise even where another daemon came, or where
+// this history began anew while a page was asleep.
+void LiveHistory::Watched::ask_for_messages() {
+  auto client = fs::ControlClient::connect(mount);
+  if (!client) return;
+  if (client->daemon_pid() != logging_daemon) {
+    logging_daemon = client->daemon_pid();
+    last_of_daemon = 0;
+  }
+  const auto reply =
+      client->request_with({{"command", "log"}, {"after", last_of_daemon}}, reply_timeout);
+  const json log = reply ? reply->value("log", json()) : json();
+  if (!log.is_array()) return;
+  for (const json& one : log) {
+    const json number = number_at(one, {"number"}), time_ms = number_at(one, {"time_ms"});
+    const bool is_message = number.is_number_unsigned() && time_ms.is_number_unsigned() &&
+                            one.value("text", json()).is_string() &&
+                            one.value("level", json()).is_string();
+    if (!is_message) continue;
+    last_of_daemon = std::max(last_of_daemon, number.get<std::uint64_t>());
+    last_number = std::max(last_number + 1, time_ms.get<std::uint64_t>());
+    constexpr double ms_per_second = 1000;
+    messages.push_back({{"number", last_number},
+                        {"time", time_ms.get<double>() / ms_per_second},
+                        {"level", printable(one["level"].get<std::string>())},
+                        {"text", printable(one["text"].get<std::string>())}});
+    if (messages.size() > message_count_max) messages.pop_front();
+  }
+}
 
 LiveHistory::~LiveHistory() {
   {
@@ -164,9 +227,11 @@ void LiveHistory::ask(Watched& watched) {
   watched.latest = std::move(stats);
   watched.asked = now;
   watched.cpu_seconds = cpu;
+  watched.ask_for_messages();
 }
 
-Result<json> LiveHistory::poll(const std::string& mountpoint, double since) {
+Result<json> LiveHistory::poll(const std::string& mountpoint, double since,
+                               std::uint64_t log_after) {
   NACRE_ASSIGN(const auto mount, fs::find_nacre_mount(mountpoint));
   // A later mount at the same place is another one.
   const std::string key =
@@ -194,10 +259,15 @@ Result<json> LiveHistory::poll(const std::string& mountpoint, double since) {
   for (const json& sample : watched->samples) {
     if (sample["time"].get<double>() > since) samples.push_back(sample);
   }
+  json messages = json::array();
+  for (const json& message : watched->messages) {
+    if (message["number"].get<std::uint64_t>() > log_after) messages.push_back(message);
+  }
   if (watched->error) return tl::unexpected(*watched->error);
   return json{{"interval", interval.count()},
               {"now", seconds_since_1970()},
               {"samples", std::move(samples)},
+              {"log", std::move(messages)},
               {"latest", watched->latest}};
 }
 

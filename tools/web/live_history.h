@@ -23,6 +23,7 @@
 namespace nacre::tools::web {
 
 inline constexpr std::size_t sample_count_max = 600;
+inline constexpr std::size_t message_count_max = 200;
 inline constexpr std::size_t watched_volume_count_max = 32;
 
 // What changes from one second to the next, of the object "stats" of two replies. seconds: between
@@ -38,10 +39,11 @@ class LiveHistory {
   LiveHistory(const LiveHistory&) = delete;
   LiveHistory& operator=(const LiveHistory&) = delete;
 
-  // The samples of that mount later than since (seconds since 1970), and the daemon's last reply.
-  // The first call begins to watch the mount, and waits for the first reply. Errors: those of
-  // find_nacre_mount() and ControlClient; busy if too many are watched.
-  Result<nlohmann::json> poll(const std::string& mountpoint, double since);
+  // The samples of that mount later than since (seconds since 1970), the messages of its log after
+  // that number, and the daemon's last reply. The first call begins to watch the mount, and waits
+  // for the first reply. Errors: those of find_nacre_mount() and ControlClient; busy if too many
+  // are watched.
+  Result<nlohmann::json> poll(const std::string& mountpoint, double since, std::uint64_t log_after);
 
  private:
   struct Watched;

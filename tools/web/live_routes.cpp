@@ -12,7 +12,9 @@ void add_live_routes(RouteTable& routes, ServerContext& context) {
   routes.get("/api/live", [&](Call& call) -> Answer {
     NACRE_ASSIGN(const auto mountpoint, request_path(call.head.query_value("mountpoint")));
     const double since = std::strtod(call.head.query_value("since").c_str(), nullptr);
-    auto answer = context.live.poll(mountpoint, std::isfinite(since) ? since : 0);
+    const std::uint64_t log_after =
+        std::strtoull(call.head.query_value("log_after").c_str(), nullptr, 10);
+    auto answer = context.live.poll(mountpoint, std::isfinite(since) ? since : 0, log_after);
     if (!answer) {
       WebError error(answer.error());
       error.where = mountpoint;

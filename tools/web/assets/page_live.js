@@ -2,10 +2,10 @@
 // Live: a mounted volume second by second, with 10 minutes of history that the server keeps.
 import { get } from './api.js';
 import { latencySpan, TimeChart } from './chart.js';
-import { fill, h, setPart, setText } from './dom.js';
+import { fill, h, reconcile, setPart, setText } from './dom.js';
 import { field, select } from './fields.js';
-import { bytes, microseconds, number, percent, rate, ratio } from './format.js';
-import { t } from './i18n.js';
+import { bytes, clock, dateTime, microseconds, number, percent, rate, ratio } from './format.js';
+import { t, tOr } from './i18n.js';
 import { facts } from './results.js';
 import { volumes } from './store.js';
 import { button, empty, errorNote, pageHead, skeleton } from './ui.js';
@@ -13,6 +13,13 @@ import { isMounted, nameOfVolume } from './volume_state.js';
 
 const historySeconds = 600;
 const operationsShown = 10;
+const messagesShown = 200;
+const levels = new Set(['debug', 'info', 'warning', 'error', 'critical']);
+
+function meanOfDevices(sample) {
+  const shares = (sample.devices ?? []).map((one) => one.busy_share).filter(Number.isFinite);
+  return shares.length ? shares.reduce((a, b) => a + b, 0) / shares.length : null;
+}
 
 export function livePage(wanted) {
   const body = h('div', h('section.card', skeleton(5)));
@@ -63,6 +70,7 @@ class LiveView {
       throughput: chart('throughput', rate, 2, 1024, [{ label: t('live.write'), of: (sample) => sample.write_rate }, { label: t('live.stored'), of: (sample) => sample.stored_rate, second: true }]),
       requests: chart('requests', (value) => number(value), 10, 10, [{ label: t('live.reads'), of: perSecond('read') }, { label: t('live.writes'), of: perSecond('write'), second: true }]),
       waiting: chart('waiting', microseconds, 10, 100, [{ label: t('live.reads'), of: mean('read') }, { label: t('live.writes'), of: mean('write'), second: true }]),
+      devices: chart('devices', percent, 10, 1, [{ label: t('live.devices.mean'), of: meanOfDevices }]),
       cpu: chart('cpu', (value) => (Number.isFinite(value) ? number(value, value < 10 ? 2 : 0) : '–'), 10, 1, [{ label: t('live.cores'), of: (sample) => sample.cpu_share }]),
     };
     this.fault = h('div');
@@ -74,12 +82,18 @@ class LiveView {
     }, { kind: 'quiet.small' });
     this.more.hidden = true; // until the first answer says how many operations there are
     this.space = h('div.stack.tight');
+    this.lines = h('ol');
+    this.log = h('div.log', { role: 'log', 'aria-label': t('live.log'), tabindex: '0' }, this.lines);
+    this.noLog = h('p.muted', t('live.log.none'));
+    this.lastMessage = 0;
+    this.devices = h('ul.stack.tight');
+    this.deviceCard = h('section.card', { hidden: true, 'data-card': 'devices' }, h('h2', t('live.devices')), h('p.muted.small', t('live.devices.hint')), this.charts.devices.node, this.devices);
     this.engine = h('div');
     this.messages = h('div');
     const card = (title, hint, ...content) => h('section.card', h('h2', title), hint ? h('p.muted.small', hint) : null, content);
     this.node = h('div.stack', this.fault, h('div.grid-4', Object.values(this.tiles).map((one) => one.node)),
-      h('div.grid-2', Object.entries(this.charts).map(([name, one]) => card(t(`live.${name}`), null, one.node))),
-      h('div.columns', card(t('live.latency'), t('live.latency.hint'), [this.latency, this.more]),
+      h('div.grid-2', ['throughput', 'requests', 'waiting', 'cpu'].map((name) => card(t(`live.${name}`), null, this.charts[name].node))), this.deviceCard,
+      h('div.columns', h('div.stack', card(t('live.latency'), t('live.latency.hint'), [this.latency, this.more]), card(t('live.log'), t('live.log.hint'), this.noLog, this.log)),
         h('div.stack', card(t('live.space'), null, this.space), card(t('live.engine'), null, this.engine), card(t('live.messages'), null, this.messages))));
     this.poll();
   }
@@ -87,7 +101,7 @@ class LiveView {
   async poll() {
     const since = this.samples[this.samples.length - 1]?.time;
     try {
-      const found = await get('/api/live', { mountpoint: this.mountpoint, since });
+      const found = await get('/api/live', { mountpoint: this.mountpoint, since, log_after: this.lastMessage });
       if (this.isStopped) return;
       const fresh = found.samples.filter((sample) => since === undefined || sample.time > since);
       this.samples = [...this.samples, ...fresh].filter((sample) => found.now - sample.time <= historySeconds);
@@ -101,7 +115,7 @@ class LiveView {
     this.timer = setTimeout(() => this.poll(), document.hidden ? 5000 : 1000);
   }
 
-  draw({ now, latest }) {
+  draw({ now, latest, log }) {
     const last = this.samples[this.samples.length - 1];
     for (const chart of Object.values(this.charts)) chart.set(this.samples, now);
     const mean = (key) => {
@@ -116,7 +130,39 @@ class LiveView {
     show('stored', rate(last?.stored_rate), t('live.mean', { value: rate(mean('stored_rate')) }));
     show('requests', number(last?.requests_per_second), t('live.mean', { value: number(mean('requests_per_second')) }));
     show('cache', percent(last?.cache_hit_share), t('live.cached', { size: bytes(latest?.cached_bytes) }));
+    this.drawDevices(last?.devices ?? []);
+    this.addMessages(log ?? []);
     if (latest) this.drawLatest(latest);
+  }
+
+  drawDevices(list) {
+    this.deviceCard.hidden = !list.length;
+    reconcile(this.devices, list, (one) => `${one.name} ${one.number}`, (one) => {
+      const bar = h('span');
+      const value = h('span.number.muted.small');
+      const node = h('li.stack.tight', { 'data-device': String(one.number) }, h('div.row.apart', h('span', `${one.name} ${one.number}`), value), h('div.meter', { 'aria-hidden': 'true' }, bar));
+      return { node, update: (now) => {
+        setPart(bar, now.busy_share ?? 0);
+        setText(value, t('live.devices.value', { share: percent(now.busy_share), rate: rate(now.input_rate) }));
+      } };
+    });
+  }
+
+  // The newest message is the last. The view follows it unless the user has scrolled away.
+  addMessages(list) {
+    const fresh = list.filter((message) => message.number > this.lastMessage);
+    if (fresh.length) {
+      const follows = this.log.scrollTop + this.log.clientHeight >= this.log.scrollHeight - 8;
+      for (const message of fresh) {
+        this.lines.append(h('li', h('time', { datetime: new Date(message.time * 1000).toISOString(), title: dateTime(message.time) }, clock(message.time)),
+          h(`span.${levels.has(message.level) ? message.level : 'info'}`, tOr(`live.level.${message.level}`, message.level)), h('span', message.text)));
+      }
+      this.lastMessage = fresh[fresh.length - 1].number;
+      while (this.lines.childElementCount > messagesShown) this.lines.firstElementChild.remove();
+      if (follows) this.log.scrollTop = this.log.scrollHeight;
+    }
+    this.log.hidden = !this.lines.childElementCount;
+    this.noLog.hidden = !this.log.hidden;
   }
 
   drawLatest(latest) {
