@@ -59,7 +59,8 @@ FIGURE = re.compile(r"\|\s*\**[0-9]")  # a cell that begins with a number
 SOURCE = re.compile(r"\bmade by\b[^`]*`|\bnot repeatable\b|\bmade by th\w+ tests\b", re.I)
 TERMINAL = re.compile(r"\b(std::cout|std::cerr|fmt::print|printf|puts)\b\s*[(<]")
 # What of tools/ prints by itself: all else shows what others wrote, and goes through terminal.h.
-OWN_OUTPUT = ("tools/cli/terminal.", "tools/bench/", "tools/nacre/bench", "tools/papers/", "gpu_engine/cuda/kernels/find_des_sboxes")
+OWN_OUTPUT = ("tools/cli/terminal.", "tools/bench/", "tools/nacre/bench", "tools/papers/", "tools/web/bundle_page.",
+              "gpu_engine/cuda/kernels/find_des_sboxes")
 # Locks that clang's analysis does not see. std::unique_lock and std::shared_lock are for those that move;
 # spdlog's sinks have a mutex of their own.
 UNSEEN_LOCK = re.compile(r"(?<!base_sink<)\bstd::(\w*mutex|lock_guard|scoped_lock|condition_variable\w*)\b")

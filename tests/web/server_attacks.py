@@ -4,10 +4,13 @@
 
 NACRE_LONG=1 sends the whole 10 GB of the large upload instead of 1 GB.
 """
+import base64
+import hashlib
 import http.client
 import json
 import os
 import pwd
+import re
 import select
 import shutil
 import socket
@@ -56,7 +59,7 @@ def other_origins(server):
     image = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}
     expect_refused("an image on another page", server.request("GET", "/icon.svg", headers=image), "fetch_site")
     script = {**image, "Sec-Fetch-Dest": "script"}
-    expect_refused("a script on another page", server.request("GET", "/main.js", headers=script), "fetch_site")
+    expect_refused("a script on another page", server.request("GET", "/page.js", headers=script), "fetch_site")
     frame = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}
     expect_refused("a frame", server.request("GET", "/", headers=frame), "frame")
     preflight = {"Origin": OTHER_ORIGIN, "Access-Control-Request-Method": "POST",
@@ -146,7 +149,9 @@ def sent_headers(server):
     wanted = {"x-frame-options": "DENY", "x-content-type-options": "nosniff", "referrer-policy": "no-referrer",
               "cross-origin-opener-policy": "same-origin", "cross-origin-resource-policy": "same-origin",
               "cross-origin-embedder-policy": "require-corp"}
-    rules = ["default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'",
+    sheet = re.search(b"<style>(.*?)</style>", server.request("GET", "/").body, re.DOTALL)[1]
+    digest = base64.b64encode(hashlib.sha256(sheet).digest()).decode()
+    rules = ["default-src 'none'", "script-src 'self'", f"style-src 'sha256-{digest}'", "connect-src 'self'",
              "img-src 'self' data:", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'"]
     refused = server.request("GET", "/api/files", headers={"Host": "evil.example"})
     for what, answer in (("the page", server.request("GET", "/")), ("an answer", server.get("/api/files")),

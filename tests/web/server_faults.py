@@ -68,7 +68,7 @@ def fifos(server):
 
 
 def service_worker(server):
-    for path in ("/sw.js", "/main.js", "/api/session"):
+    for path in ("/sw.js", "/page.js", "/api/session"):
         answer = server.request("GET", path, headers={"Service-Worker": "script", "Sec-Fetch-Site": "same-origin",
                                                       "Sec-Fetch-Dest": "serviceworker"})
         failures.expect(f"no service worker at {path}", answer.status == 404, answer.status)

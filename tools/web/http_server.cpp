@@ -13,6 +13,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "tools/web/assets.h"
 #include "tools/web/head_limit.h"
 #include "tools/web/peer_user.h"
 
@@ -29,10 +30,7 @@ constexpr std::size_t query_count_max = 32;
 // A body of a refused request is read up to this size, so that the client sees the answer.
 constexpr std::uint64_t drained_bytes_max = 64u << 10;
 
-constexpr std::array<std::pair<const char*, const char*>, 10> fixed_headers = {{
-    {"Content-Security-Policy",
-     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-     "img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"},
+constexpr std::array<std::pair<const char*, const char*>, 9> fixed_headers = {{
     {"X-Content-Type-Options", "nosniff"},
     {"X-Frame-Options", "DENY"},
     {"Referrer-Policy", "no-referrer"},
@@ -93,6 +91,8 @@ MHD_Result send(MHD_Connection* connection, Response response) {
   if (made == nullptr) return MHD_NO;
   for (const auto& [name, value] : fixed_headers)
     MHD_add_response_header(made, name, value);
+  static const std::string policy = content_security_policy();
+  MHD_add_response_header(made, "Content-Security-Policy", policy.c_str());
   MHD_add_response_header(made, MHD_HTTP_HEADER_CONTENT_TYPE, response.content_type.c_str());
   bool has_cache_rule = false;
   for (const auto& [name, value] : response.headers) {

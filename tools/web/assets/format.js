@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers as people read them. Sizes are binary, since the commands print KiB and MiB as well.
-import { language, t } from './i18n.js';
+import { currentLanguage, t } from './i18n.js';
 
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
 export const dash = '–';
@@ -8,7 +8,7 @@ const isNumber = (value) => typeof value === 'number' && Number.isFinite(value);
 
 export function number(value, digits = 0) {
   if (!isNumber(value)) return dash;
-  return value.toLocaleString(language, { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  return value.toLocaleString(currentLanguage(), { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
 export function bytes(value) {
@@ -46,9 +46,9 @@ export function microseconds(value) {
 }
 
 export const dateTime = (seconds) => (isNumber(seconds)
-  ? new Date(seconds * 1000).toLocaleString(language, { dateStyle: 'medium', timeStyle: 'short' }) : dash);
+  ? new Date(seconds * 1000).toLocaleString(currentLanguage(), { dateStyle: 'medium', timeStyle: 'short' }) : dash);
 export const clock = (seconds) => (isNumber(seconds)
-  ? new Date(seconds * 1000).toLocaleTimeString(language, { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' }) : dash);
+  ? new Date(seconds * 1000).toLocaleTimeString(currentLanguage(), { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' }) : dash);
 
 // Fingerprints in groups of four digits, as they are read aloud.
 export const fingerprint = (hex, digits = 64) => (hex ?? '').slice(0, digits).replace(/(.{4})(?=.)/g, '$1 ');

@@ -8,7 +8,8 @@ import en from './texts_en.js';
 export const languages = { en: 'English', de: 'Deutsch' };
 const files = { en, de };
 let texts = {};
-export let language = 'en';
+let language = 'en';
+export const currentLanguage = () => language;
 
 export function preferredLanguage() {
   const kept = localStorage.getItem('nacre.language');

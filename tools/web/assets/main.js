@@ -3,7 +3,7 @@
 // the start: what is fetched later might come from another server (proof.js).
 import { begin, connection, linkForAnotherTab, post } from './api.js';
 import { fill, h, setText } from './dom.js';
-import { language, languages, preferredLanguage, t, useLanguage } from './i18n.js';
+import { currentLanguage, languages, preferredLanguage, t, useLanguage } from './i18n.js';
 import { icon } from './icons.js';
 import { watchEnds } from './jobs.js';
 import { activityPage } from './page_activity.js';
@@ -93,7 +93,7 @@ function preferences() {
     useLanguage(tongues.value);
     buildFrame();
     document.querySelector('.preferences select:last-child').focus();
-  } }, Object.entries(languages).map(([tag, name]) => h('option', { value: tag, selected: tag === language, lang: tag }, name)));
+  } }, Object.entries(languages).map(([tag, name]) => h('option', { value: tag, selected: tag === currentLanguage(), lang: tag }, name)));
   return h('div.preferences', themes, tongues);
 }
 
@@ -113,7 +113,7 @@ function buildFrame() {
   main = h('main.main', { id: 'main', tabindex: '-1' });
   banner = h('div.page', { hidden: true });
   const skip = button(t('ui.skip'), () => main.querySelector('h1')?.focus(), { kind: 'skip' });
-  const side = h('div.sidebar', brand,
+  const side = h('header.sidebar', brand,
     h('nav.nav', { 'aria-label': t('nav.label') }, links),
     h('div.sidebar-end', button(t('ui.another_tab'), anotherTab, { kind: 'quiet.small.another', name: 'external', title: t('ui.another_tab.hint'), 'aria-label': t('ui.another_tab') }), preferences()));
   fill(app, skip, side, h('div', banner, main));
@@ -142,7 +142,7 @@ function showLost(why) {
   const text = (part) => t(why === 'server' ? `lost.server.${part}` : `lost.${part}`);
   document.title = `${text('title')} – Nacre`;
   const heading = h('h1', { tabindex: '-1' }, text('title'));
-  fill(app, h('div.sidebar', brand),
+  fill(app, h('header.sidebar', brand),
     h('main.main', h('div.page', h('div.card.stack', heading, h('p', text('text')), h('p', text('next')),
       h('div.command', h('pre', 'nacre web')), h('p.muted.small', t('lost.why'))))));
   heading.focus();

@@ -6,7 +6,7 @@ import * as commands from './commands.js';
 import { fill, h } from './dom.js';
 import { check, choices, field, passphrase, textInput } from './fields.js';
 import { fingerprint } from './format.js';
-import { language, t } from './i18n.js';
+import { currentLanguage, t } from './i18n.js';
 import { icon } from './icons.js';
 import { openerFields } from './opener.js';
 import { keyPrint, showRecoveryKey } from './results.js';
@@ -43,7 +43,7 @@ function row(volume, one, count, reload) {
 
 function since(created) {
   const time = typeof created === 'number' ? created * 1000 : Date.parse(created ?? '');
-  return Number.isFinite(time) ? ` · ${t('access.since', { date: new Date(time).toLocaleDateString(language, { dateStyle: 'medium' }) })}` : '';
+  return Number.isFinite(time) ? ` · ${t('access.since', { date: new Date(time).toLocaleDateString(currentLanguage(), { dateStyle: 'medium' }) })}` : '';
 }
 
 async function act(path, body, done, reload) {
