@@ -169,6 +169,11 @@ class Browser:
         sent = [{ELEMENT: one.reference} if isinstance(one, Element) else one for one in arguments]
         return self._back(self.request("POST", "/execute/sync", {"script": text, "args": sent}))
 
+    def script_async(self, text, *arguments):
+        """The script's last argument is a function; its argument is the value."""
+        self.request("POST", "/timeouts", {"script": 120000 * PATIENCE})
+        return self._back(self.request("POST", "/execute/async", {"script": text, "args": list(arguments)}))
+
     def _back(self, value):
         if isinstance(value, dict) and ELEMENT in value:
             return Element(self, value[ELEMENT])

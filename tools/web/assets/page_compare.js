@@ -101,7 +101,7 @@ function bar(share, second) {
 
 function table(title, hint, head, body) {
   return h('section.card', h('h2', title), h('p.muted.small', hint), h('div.table-frame', h('table',
-    h('thead', h('tr', head.map(([text, isNumber]) => h(`th${isNumber ? '.number' : ''}${text === t('compare.time') ? '.wide-only' : ''}`, { scope: 'col' }, text)))), h('tbody', body))));
+    h('thead', h('tr', head.map(([text, isNumber]) => h(`${text ? 'th' : 'td'}${isNumber ? '.number' : ''}${text === t('compare.time') ? '.wide-only' : ''}`, { scope: text ? 'col' : null }, text)))), h('tbody', body))));
 }
 
 function ratios(rows) {
