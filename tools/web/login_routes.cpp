@@ -100,7 +100,9 @@ Answer start_switch_on(ServerContext& context, const Fields& fields, const std::
     if (done) job.set_result({{"at_login", login_mount_state(change.mount.volume)}});
     return done;
   };
-  return job_answer(context.jobs.start("at_login", last_name(volume), command, work));
+  auto started = context.jobs.start("at_login", last_name(volume), command, work);
+  if (started) (*started)->set_volume(volume);
+  return job_answer(started);
 }
 
 // The mount of now stays. The settings stay as well, since they hold no secret.
@@ -117,7 +119,9 @@ Answer start_switch_off(ServerContext& context, const std::string& volume) {
     if (done) job.set_result({{"at_login", login_mount_state(volume)}});
     return done;
   };
-  return job_answer(context.jobs.start("at_login", last_name(volume), command, work));
+  auto started = context.jobs.start("at_login", last_name(volume), command, work);
+  if (started) (*started)->set_volume(volume);
+  return job_answer(started);
 }
 
 Answer show_state(const Call& call) {

@@ -18,7 +18,7 @@ import { isMounted, mainButton, nameOfVolume, openFolder, statePill } from './vo
 
 // The jobs that each section lists.
 const sections = {
-  overview: ['make', 'mount', 'unmount', 'detach'],
+  overview: ['make', 'mount', 'unmount', 'detach', 'at_login'],
   access: ['key_add', 'key_remove', 'key_passphrase'],
   care: ['rotate', 'scrub', 'check', 'repair_plan', 'repair', 'backup'],
 };
