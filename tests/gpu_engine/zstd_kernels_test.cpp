@@ -139,6 +139,37 @@ TEST_F(ZstdKernels, take_no_frame_that_libzstd_refuses) {
   EXPECT_LT(refused_here_alone, count / 50);
 }
 
+// A frame of 80 bytes whose sequences' bit stream has bytes in front of it that nothing reads.
+TEST_F(ZstdKernels, refuse_bits_that_are_left) {
+  Bytes content;
+  for (int i = 0; i < 20; ++i)
+    content.insert(content.end(), {'a', 'b', 'c', 'd'});
+  const ZstdFrame frame = ZstdFrames::at_level(content, 1);
+  ASSERT_EQ(decode(frame), content);
+  // The frame's header has 6 bytes and the block's 3; then come raw literals, whose header is one
+  // byte, the count of sequences, the modes of the tables and a byte for each table of one symbol.
+  constexpr std::size_t block_at = 6;
+  const Byte literals = frame.code[block_at + 3];
+  ASSERT_EQ(literals & 7, 0);
+  const std::size_t modes_at = block_at + 5 + (literals >> 3);
+  std::size_t stream_at = modes_at + 1;
+  for (const int shift : {2, 4, 6}) {
+    const int mode = frame.code[modes_at] >> shift & 3;
+    ASSERT_LE(mode, 1);
+    stream_at += static_cast<std::size_t>(mode);
+  }
+  for (std::size_t more = 1; more <= 12; ++more) {
+    ZstdFrame longer = frame;
+    longer.code.insert(longer.code.begin() + static_cast<std::ptrdiff_t>(stream_at), more, Byte{0});
+    longer.code[block_at] = static_cast<Byte>(longer.code[block_at] + 8 * more);
+    EXPECT_FALSE(decode(longer).has_value()) << more;
+    // libzstd reads states that no sequence follows, of up to 26 bits.
+    if (more >= 9) {
+      EXPECT_FALSE(judge_zstd_frame(longer).has_value()) << more;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace nacre::engine
 
