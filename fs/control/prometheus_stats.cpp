@@ -132,7 +132,7 @@ void add_upkeep(PrometheusText& text, const MountStats& stats) {
     text.gauge("nacre_epoch", "The current epoch of the keys.",
                std::uint64_t{stats.rotation->epoch});
     text.gauge("nacre_rotation_running", "1 while a rotation of keys is not done.",
-               std::uint64_t{stats.rotation->state != RotationState::none});
+               std::uint64_t{stats.rotation->is_under_way});
     text.gauge("nacre_rotation_done_bytes", "Records that it has done.",
                stats.rotation->done_bytes);
     text.gauge("nacre_rotation_total_bytes", "Records that it has to do.",

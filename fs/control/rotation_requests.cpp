@@ -26,6 +26,13 @@ Result<std::optional<std::string>> text(const json& message, const char* name) {
   return std::optional(at->get<std::string>());
 }
 
+Result<bool> optional_bool(const json& message, const char* name) {
+  const auto at = message.find(name);
+  if (at == message.end()) return false;
+  if (!at->is_boolean()) return bad_field(name);
+  return at->get<bool>();
+}
+
 Result<std::optional<std::uint64_t>> optional_number(const json& message, const char* name) {
   const auto at = message.find(name);
   if (at == message.end()) return std::optional<std::uint64_t>();
@@ -40,10 +47,16 @@ Result<json> begin(Rotation& rotation, const json& message,
                    std::vector<metadata::RecipientSeal> seals) {
   NACRE_ASSIGN(RotationOptions options, parse_rotation_options(message));
   options.seals = std::move(seals);
-  NACRE_TRY(rotation.begin(options));
-  return json{{"rotation", to_json(rotation.status())},
-              {"format", static_cast<unsigned>(rotation.format())},
-              {"fingerprint", metadata::to_hex(rotation.fingerprint())}};
+  NACRE_ASSIGN(const bool is_surveyed, rotation.begin_in_background(std::move(options)));
+  json reply = {{"rotation", to_json(rotation.status())}};
+  if (is_surveyed) {
+    reply["survey"] = true;
+    reply["format"] = static_cast<unsigned>(metadata::EpochFormat::two);
+    return reply;
+  }
+  reply["format"] = static_cast<unsigned>(rotation.format());
+  reply["fingerprint"] = metadata::to_hex(rotation.fingerprint());
+  return reply;
 }
 
 }  // namespace
@@ -66,6 +79,7 @@ Result<RotationOptions> parse_rotation_options(const json& message) {
   NACRE_ASSIGN(const auto format, optional_number(message, "format"));
   if (format.value_or(2) != 2) return bad_field("format");
   options.to_format_2 = options.to_format_2 || format.has_value();
+  NACRE_ASSIGN(options.accept_unreadable, optional_bool(message, "accept_unreadable"));
   return options;
 }
 
@@ -116,7 +130,7 @@ std::vector<metadata::RecipientSeal> decode_seals(ByteView bytes) {
 }
 
 json to_json(const RotationStatus& status) {
-  const bool is_none = status.state == RotationState::none;
+  const bool is_none = !status.is_under_way;
   const bool is_paused = status.state == RotationState::paused;
   json fields = {{"rotation", is_none     ? "none"
                               : is_paused ? "paused"
@@ -164,7 +178,8 @@ std::optional<Result<json>> handle_rotation(Rotation* rotation, std::string_view
       NACRE_ASSIGN(const auto rate, optional_number(message, "rate"));
       NACRE_TRY(rotation->resume(rate));
     }
-    json reply = {{"rotation", to_json(rotation->status())}};
+    json reply = {{"rotation", to_json(rotation->status())},
+                  {"fingerprint", metadata::to_hex(rotation->fingerprint())}};
     if (command == "rotation_verify") {
       NACRE_ASSIGN(const EpochCounts counts, rotation->verify());
       reply["verification"] = to_json(counts);

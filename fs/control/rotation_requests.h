@@ -2,10 +2,12 @@
 // The requests of the control socket that concern a rotation of keys:
 //
 //   rotate         begins a rotation: {"cipher": NAME, "codec": NAME, "level": N, "rate": BYTES/S,
-//                  "format": 2, "seals_size_bytes": N}, all of them optional; the reply has the new
-//                  fingerprint, and the "format" of what is sealed from now on.
+//                  "format": 2, "accept_unreadable": BOOL, "seals_size_bytes": N}, all of them
+//                  optional; the reply has the new fingerprint, and the "format" of what is sealed
+//                  from now on. In format 2 all records are read first ("survey"), and the reply
+//                  has "survey": true and no fingerprint.
 //                  The line is followed by seals_size_bytes bytes, which encode_seals() made
-//   rotation       asks for the progress
+//   rotation       asks for the progress; the reply has the fingerprint of the key in use
 //   rotation_pause, rotation_resume   the latter takes an optional new "rate"
 //   rotation_verify                   reads the whole volume and verifies it
 //

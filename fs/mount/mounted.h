@@ -140,6 +140,7 @@ class Mounted final : private CommitSource, private DurableObserver, private Row
 
   // The parts. Each is thread-safe and lives as long as the volume.
   bool is_read_only() const { return options_.read_only; }
+  bool may_name_files() const { return options_.may_name_files; }
   metadata::BackingDirectory& directory() { return *directory_; }
   engine::Engine& engine() { return *engine_; }
   metadata::Database& database() { return *database_; }

@@ -95,17 +95,68 @@ Result<metadata::RotationRow> Rotation::remembered() const {
   return metadata::decode_rotation_row(*value);
 }
 
-Result<> Rotation::begin(const RotationOptions& options) {
+Result<> Rotation::check_none() const {
+  LockGuard lock(mutex_);
+  if (!keys_->is_rotating() && !is_surveying_) return {};
+  return under_way(row_.paused);
+}
+
+Result<> Rotation::begin(const RotationOptions& options, const Progress& progress) {
   if (mounted_.is_read_only()) return read_only();
-  const auto check_none = [this]() -> Result<> {
-    if (!keys_->is_rotating()) return {};
-    LockGuard lock(mutex_);
-    return under_way(row_.paused);
-  };
   // A thread that works on a rotation holds the mutex until it is done.
   NACRE_TRY(check_none());
   LockGuard one(work_mutex_);
   NACRE_TRY(check_none());
+  progress_ = progress;
+  const auto begun = begin_locked(options, Mode::full_speed);
+  progress_ = {};
+  return begun;
+}
+
+Result<bool> Rotation::begin_in_background(RotationOptions options) {
+  if (mounted_.is_read_only()) return read_only();
+  NACRE_TRY(check_none());
+  LockGuard one(work_mutex_);
+  NACRE_TRY(check_none());
+  NACRE_TRY(check_can_begin());
+  NACRE_ASSIGN(const auto format, check_before(options));
+  if (format == metadata::EpochFormat::one) {
+    NACRE_TRY(begin_locked(options, Mode::background));
+    return false;
+  }
+  {
+    LockGuard lock(mutex_);
+    if (stopping_ || !thread_.joinable()) {
+      return fail(ErrorCode::cancelled, "the volume is closing");
+    }
+    asked_ = std::move(options);
+    is_surveying_ = true;
+    surveyed_bytes_ = survey_bytes_ = 0;
+    state_ = RotationState::running;
+    stage_ = "survey";
+    message_.clear();
+    row_.paused = false;
+    begun_ = true;
+  }
+  wake_.notify_all();
+  return true;
+}
+
+void Rotation::begin_asked() {
+  LockGuard one(work_mutex_);
+  RotationOptions options;
+  {
+    LockGuard lock(mutex_);
+    options = std::move(*asked_);
+    asked_.reset();
+  }
+  const auto begun = begin_locked(options, Mode::background);
+  LockGuard lock(mutex_);
+  begun_ = keys_->is_rotating();
+  if (!begun && !stopping_) spdlog::error("rotation of keys: {}", begun.error().message);
+}
+
+Result<> Rotation::check_can_begin() {
   NACRE_TRY(mounted_.check_writable());
   // A backup would copy a keyring and a superblock of different states.
   if (mounted_.backups().count() > 0) {
@@ -114,16 +165,36 @@ Result<> Rotation::begin(const RotationOptions& options) {
         "a backup of this volume is under way, and would copy a keyring and a superblock that "
         "do not belong together: try again when it is done");
   }
+  return {};
+}
+
+Result<> Rotation::begin_locked(const RotationOptions& options, Mode mode) {
+  NACRE_TRY(check_can_begin());
+  NACRE_ASSIGN(const auto format, check_before(options));
+  const bool is_format_2 = format != metadata::EpochFormat::one;
   metadata::RotationRow row{.recompress = options.codec.has_value(),
                             .rate_bytes_per_second = options.rate_bytes_per_second};
-  NACRE_ASSIGN(const BeforeRotation before, settle_before(options));
-  NACRE_TRY(remember(row));
-  NACRE_TRY(save_new_keyring(options, before));
+  const auto change_keys = [&]() NACRE_REQUIRES(work_mutex_) -> Result<> {
+    if (is_format_2) {
+      NACRE_TRY(survey(options, mode));
+      // A backup may have begun meanwhile.
+      NACRE_TRY(check_can_begin());
+    }
+    NACRE_ASSIGN(const BeforeRotation before, settle_before(options));
+    NACRE_TRY(remember(row));
+    return save_new_keyring(options, before);
+  };
+  const auto changed = change_keys();
+  if (is_format_2) end_survey(changed);
+  NACRE_TRY(changed);
   spdlog::info("rotation of keys: epoch {} begins", keys_->current_epoch_number());
   {
     LockGuard lock(mutex_);
+    row.paused = row_.paused;
+    row.rate_bytes_per_second =
+        is_format_2 ? row_.rate_bytes_per_second : row.rate_bytes_per_second;
     row_ = row;
-    state_ = RotationState::running;
+    state_ = row.paused ? RotationState::paused : RotationState::running;
     begun_ = true;
   }
   wake_.notify_all();
@@ -225,6 +296,7 @@ Result<> Rotation::rekey_records(Mode mode) {
     return {};
   };
   order.progress = [this]() NACRE_REQUIRES(work_mutex_) { report_progress(); };
+  order.named_places = [this](metadata::SegmentNumber segment) { return named_places(segment); };
   while (true) {
     {
       LockGuard lock(mutex_);
@@ -299,10 +371,14 @@ Result<> Rotation::finish() {
 // Only behind the last keyring: as long as the older keys open records, digests say which. What a
 // crash leaves of them means nothing, and goes when the volume is next opened for writing.
 Result<> Rotation::forget_digests() {
-  return forget_genuine_records(mounted_.database(), [this]() -> Result<> {
-    NACRE_TRY(go_on());
+  const auto forgotten = forget_genuine_records(mounted_.database(), [this]() -> Result<> {
+    {
+      LockGuard lock(mutex_);
+      if (stopping_) return fail(ErrorCode::cancelled, "the volume is closing");
+    }
     return mounted_.committer().commit(CommitScope{.everything = true});
   });
+  return forgotten ? Result<>() : tl::unexpected(forgotten.error());
 }
 
 // After a crash between the two copies of the last keyring, the other copy still has the old keys.
@@ -372,6 +448,15 @@ void Rotation::run_background() {
                  [&]() NACRE_REQUIRES(mutex_) { return stopping_ || (begun_ && !row_.paused); });
       if (stopping_) return;
     }
+    bool is_asked = false;
+    {
+      LockGuard lock(mutex_);
+      is_asked = asked_.has_value();
+    }
+    if (is_asked) {
+      begin_asked();
+      continue;
+    }
     Result<> worked;
     {
       LockGuard one(work_mutex_);
@@ -403,6 +488,15 @@ void Rotation::run_background() {
 
 Result<> Rotation::pause() {
   if (mounted_.is_read_only()) return read_only();
+  {
+    LockGuard lock(mutex_);
+    if (is_surveying_) {
+      row_.paused = true;
+      state_ = RotationState::paused;
+      wake_.notify_all();
+      return {};
+    }
+  }
   if (!keys_->is_rotating()) return fail(ErrorCode::not_found, "no rotation is under way");
   NACRE_ASSIGN(auto row, remembered());
   row.paused = true;
@@ -421,6 +515,16 @@ Result<> Rotation::pause() {
 
 Result<> Rotation::resume(std::optional<std::uint64_t> rate_bytes_per_second) {
   if (mounted_.is_read_only()) return read_only();
+  {
+    LockGuard lock(mutex_);
+    if (is_surveying_) {
+      row_.paused = false;
+      row_.rate_bytes_per_second = rate_bytes_per_second.value_or(row_.rate_bytes_per_second);
+      state_ = RotationState::running;
+      wake_.notify_all();
+      return {};
+    }
+  }
   if (!keys_->is_rotating()) return fail(ErrorCode::not_found, "no rotation is under way");
   NACRE_ASSIGN(auto row, remembered());
   row.paused = false;
@@ -445,8 +549,20 @@ RotationStatus Rotation::status() const {
   LockGuard lock(mutex_);
   status.state = state_;
   if (state_ == RotationState::none) return status;
-  status.stage = stage_;
+  status.is_under_way = keys_->is_rotating() || is_surveying_;
   status.message = message_;
+  if (!status.is_under_way) return status;
+  status.stage = stage_;
+  if (is_surveying_) {
+    status.total_bytes = survey_bytes_;
+    status.done_bytes = std::min(surveyed_bytes_, survey_bytes_);
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - since_;
+    if (state_ == RotationState::running && surveyed_bytes_ > 0 && passed.count() > 0.1) {
+      status.bytes_per_second =
+          static_cast<std::uint64_t>(static_cast<double>(surveyed_bytes_) / passed.count());
+    }
+    return status;
+  }
   status.total_bytes = std::max(row_.total_bytes, left.live_bytes);
   status.done_bytes = status.total_bytes - left.live_bytes;
   status.damaged_segment_count = left.immovable_count;

@@ -2,6 +2,8 @@
 // Rotation of a volume's keys: a new volume key and epoch come into use at once, then everything is
 // sealed again, then the old keys go. docs/SECURITY.md, "Rotation", explains the order:
 //
+//   0. To an epoch of format 2: the digest of each record is put into a row, while the volume is
+//      used (genuine_records.h). If the volume is closed meanwhile, no rotation began.
 //   1. The keyring with both keys is made durable. New data is then sealed under the new epoch.
 //   2. The superblock gets a MAC under the new volume key.
 //   3. Records: segments of older epochs are emptied, the oldest first.
@@ -25,6 +27,7 @@
 
 #include "fs/mount/mounted.h"
 #include "fs/rotation/epoch_walk.h"
+#include "fs/store/genuine_records.h"
 #include "gpu_engine/base/mutex.h"
 #include "metadata/keys/keyring.h"
 #include "metadata/keys/keyring_keeper.h"
@@ -49,6 +52,9 @@ struct RotationOptions {
   // In format 2 these recipients get the new volume key under their passphrases. All recipients
   // without a key pair must be among them.
   std::vector<metadata::RecipientSeal> seals;
+  // In format 2: begins although records of files cannot be read now. They get no digest, so from
+  // then on they count as damaged, also if the medium reads them later.
+  bool accept_unreadable = false;
 };
 
 enum class RotationState : std::uint8_t {
@@ -65,9 +71,13 @@ std::string_view to_string(RotationState state);
 
 struct RotationStatus {
   RotationState state = RotationState::none;
-  std::string_view stage;  // "records", "database", "verification"; or empty
+  // "survey", "records", "database", "verification"; or empty
+  std::string_view stage;
+  // Whether the keys are being rotated, or a survey precedes that. Otherwise the state says how the
+  // last try ended.
+  bool is_under_way = false;
   std::uint32_t epoch = 0;
-  std::uint64_t done_bytes = 0;  // bytes of records
+  std::uint64_t done_bytes = 0;  // bytes of records; in a survey those that were read
   std::uint64_t total_bytes = 0;
   std::uint64_t bytes_per_second = 0;  // since it began or was resumed; 0: not known yet
   std::uint64_t damaged_segment_count = 0;
@@ -83,21 +93,28 @@ class Rotation {
            Mounted& mounted);
   ~Rotation();  // stop()
 
-  // Steps 1 and 2. Error: busy if a rotation or a backup is under way. After another error the
-  // rotation may have begun in spite of it; status() tells, and it then goes on as usual.
-  Result<> begin(const RotationOptions& options) NACRE_EXCLUDES(mutex_, work_mutex_);
+  // Steps 0 to 2, on this thread. Error: busy if a rotation or a backup is under way; io if
+  // records of files cannot be read; cancelled after stop(). After another error the rotation may
+  // have begun in spite of it; status() tells, and it then goes on as usual. progress is called
+  // during the survey, and may be empty.
+  using Progress = std::function<void(const RotationStatus&)>;
+  Result<> begin(const RotationOptions& options, const Progress& progress = {})
+      NACRE_EXCLUDES(mutex_, work_mutex_);
+  // The same, but leaves a survey and all that follows to the background thread, which must run.
+  // Returns true if there is a survey; then status() tells how it ends. If there is none, the keys
+  // are those of the new epoch when this returns.
+  Result<bool> begin_in_background(RotationOptions options) NACRE_EXCLUDES(mutex_, work_mutex_);
 
   // Goes on to the end on this thread, as fast as it can unless a rate was set. It is no error if
   // there is nothing to do. progress may be empty. Errors: corrupt in the state damaged; cancelled
   // after stop().
-  using Progress = std::function<void(const RotationStatus&)>;
   Result<> run(const Progress& progress) NACRE_EXCLUDES(work_mutex_, mutex_);
 
   // The background thread. It goes on with an existing rotation, and with any that begins later.
   void start() NACRE_EXCLUDES(mutex_);
   void stop() NACRE_EXCLUDES(mutex_);
-  // Both are durable: a paused rotation stays paused until it is resumed. Error: not_found if there
-  // is none.
+  // Both are durable: a paused rotation stays paused until it is resumed. A survey may be paused,
+  // too, but it ends with the mount. Error: not_found if there is none.
   Result<> pause() NACRE_EXCLUDES(mutex_);
   Result<> resume(std::optional<std::uint64_t> rate_bytes_per_second) NACRE_EXCLUDES(mutex_);
 
@@ -111,6 +128,26 @@ class Rotation {
 
  private:
   enum class Mode : std::uint8_t { background, full_speed };
+
+  Result<> check_none() const NACRE_EXCLUDES(mutex_);
+  Result<> check_can_begin() NACRE_REQUIRES(work_mutex_);
+  Result<> begin_locked(const RotationOptions& options, Mode mode) NACRE_REQUIRES(work_mutex_)
+      NACRE_EXCLUDES(mutex_);
+  // What background thread does of begin_in_background().
+  void begin_asked() NACRE_EXCLUDES(mutex_, work_mutex_);
+
+  // rotation_survey.cpp
+  class Survey;
+  Result<> survey(const RotationOptions& options, Mode mode) NACRE_REQUIRES(work_mutex_)
+      NACRE_EXCLUDES(mutex_);
+  Result<> survey_named(GenuineRecords& genuine, const SurveyOrder& order, Survey& survey)
+      NACRE_REQUIRES(work_mutex_) NACRE_EXCLUDES(mutex_);
+  Result<> judge_unread(const Survey& survey, bool is_accepted);
+  Result<std::vector<std::uint64_t>> named_places(metadata::SegmentNumber segment);
+  // outcome: of all that begin_locked() did to change the keys.
+  void end_survey(const Result<>& outcome) NACRE_REQUIRES(work_mutex_) NACRE_EXCLUDES(mutex_);
+  Result<> note_surveyed(std::uint64_t bytes, Mode mode, Survey& survey) NACRE_REQUIRES(work_mutex_)
+      NACRE_EXCLUDES(mutex_);
 
   void run_background() NACRE_EXCLUDES(mutex_, work_mutex_);
   Result<> work(Mode mode) NACRE_REQUIRES(work_mutex_);
@@ -130,6 +167,10 @@ class Rotation {
     metadata::EpochFormat format = metadata::EpochFormat::one;  // not below that of the last epoch
   };
   Result<BeforeRotation> settle_before(const RotationOptions& options) NACRE_REQUIRES(work_mutex_);
+  // Checks what settle_before() and the keyring need, and changes nothing. Returns the format of
+  // the next epoch.
+  Result<metadata::EpochFormat> check_before(const RotationOptions& options)
+      NACRE_REQUIRES(work_mutex_);
   Result<> save_new_keyring(const RotationOptions& options, const BeforeRotation& before)
       NACRE_EXCLUDES(mutex_);
   struct LoadedSuperblock {
@@ -138,6 +179,7 @@ class Rotation {
     bool are_copies_equal = false;
   };
   Result<LoadedSuperblock> load_superblock() const;
+  Result<> check_is_known(const LoadedSuperblock& loaded) const NACRE_REQUIRES(work_mutex_);
   // Writes the row of the table system. It is durable when remember() returns.
   Result<> remember(const metadata::RotationRow& row);
   Result<metadata::RotationRow> remembered() const;
@@ -170,6 +212,12 @@ class Rotation {
   RotationState state_ NACRE_GUARDED_BY(mutex_) = RotationState::none;
   std::string_view stage_ NACRE_GUARDED_BY(mutex_);
   std::string message_ NACRE_GUARDED_BY(mutex_);
+  // Asked for, and not begun yet.
+  std::optional<RotationOptions> asked_ NACRE_GUARDED_BY(mutex_);
+  // From begin() to the new keyring, if a survey precedes that.
+  bool is_surveying_ NACRE_GUARDED_BY(mutex_) = false;
+  std::uint64_t surveyed_bytes_ NACRE_GUARDED_BY(mutex_) = 0;
+  std::uint64_t survey_bytes_ NACRE_GUARDED_BY(mutex_) = 0;
   std::chrono::steady_clock::time_point since_ NACRE_GUARDED_BY(mutex_){};
   // Live bytes of older epochs at that moment.
   std::uint64_t left_then_ NACRE_GUARDED_BY(mutex_) = 0;

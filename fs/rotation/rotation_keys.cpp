@@ -8,6 +8,29 @@
 
 namespace nacre::fs {
 
+namespace {
+
+bool changes_superblock(const metadata::Superblock& superblock, const RotationOptions& options) {
+  return options.codec || options.suite.value_or(superblock.cipher) != superblock.cipher ||
+         (options.to_format_2 && !superblock.has_format_2);
+}
+
+// Another superblock follows when the keyring is durable (settle_superblock()). A rotation that
+// could not be finished is not begun.
+Result<> check_superblock_generation(const metadata::Superblock& superblock, bool changes) {
+  return metadata::check_generation(
+      metadata::next_generation(superblock.generation + (changes ? 1 : 0)), "superblock");
+}
+
+}  // namespace
+
+Result<> Rotation::check_is_known(const LoadedSuperblock& loaded) const {
+  if (!known_superblock_ || *known_superblock_ == loaded.digest) return {};
+  return fail(ErrorCode::tampered,
+              "the superblock is not the one with which the volume was opened: another "
+              "holder of the volume key wrote it; restore the right one from a backup");
+}
+
 Result<Rotation::LoadedSuperblock> Rotation::load_superblock() const {
   NACRE_ASSIGN(const auto found, metadata::find_superblock(*directory_));
   NACRE_ASSIGN(auto superblock, metadata::verify_superblock(found.superblock, *keys_));
@@ -16,24 +39,27 @@ Result<Rotation::LoadedSuperblock> Rotation::load_superblock() const {
                           .are_copies_equal = found.warnings.empty()};
 }
 
+Result<metadata::EpochFormat> Rotation::check_before(const RotationOptions& options) {
+  NACRE_ASSIGN(const LoadedSuperblock loaded, load_superblock());
+  NACRE_TRY(check_is_known(loaded));
+  const metadata::Superblock& superblock = loaded.superblock;
+  NACRE_TRY(check_superblock_generation(superblock, changes_superblock(superblock, options)));
+  const bool is_format_2 = options.to_format_2 || superblock.has_format_2;
+  if (is_format_2) NACRE_TRY(metadata::check_can_be_rotated(keyring_.current(), options.seals));
+  return is_format_2 ? metadata::EpochFormat::two : metadata::EpochFormat::one;
+}
+
 // Makes both copies of the superblock the one that is valid under the key that is about to go.
 Result<Rotation::BeforeRotation> Rotation::settle_before(const RotationOptions& options) {
   NACRE_ASSIGN(LoadedSuperblock loaded, load_superblock());
-  if (known_superblock_ && *known_superblock_ != loaded.digest) {
-    return fail(ErrorCode::tampered,
-                "the superblock is not the one with which the volume was opened: another "
-                "holder of the volume key wrote it; restore the right one from a backup");
-  }
+  NACRE_TRY(check_is_known(loaded));
   metadata::Superblock& superblock = loaded.superblock;
   BeforeRotation before{.superblock = loaded.digest,
                         .suite = options.suite.value_or(superblock.cipher)};
   if (options.to_format_2 || superblock.has_format_2) before.format = metadata::EpochFormat::two;
   const bool upgrades = options.to_format_2 && !superblock.has_format_2;
-  const bool changes = options.codec || before.suite != superblock.cipher || upgrades;
-  // Another superblock follows when the keyring is durable (settle_superblock()). A rotation that
-  // could not be finished is not begun.
-  NACRE_TRY(metadata::check_generation(
-      metadata::next_generation(superblock.generation + (changes ? 1 : 0)), "superblock"));
+  const bool changes = changes_superblock(superblock, options);
+  NACRE_TRY(check_superblock_generation(superblock, changes));
   if (!changes && loaded.are_copies_equal) return before;
   if (changes) {
     superblock.has_format_2 = superblock.has_format_2 || upgrades;
@@ -67,15 +93,10 @@ Result<> Rotation::save_new_keyring(const RotationOptions& options, const Before
   const auto take = [&](const metadata::KeyringRotation& next) {
     keys_->begin_rotation(next.keys->volume_key(), next.keys->current_epoch(), before.superblock);
   };
-  const auto go_on = [this]() -> Result<> {
-    LockGuard lock(mutex_);
-    if (!stopping_) return {};
-    return fail(ErrorCode::cancelled, "the volume is closing");
-  };
   return keyring_.rotate(
       make, take, [&](const metadata::KeyTree& next, const std::function<Result<>()>& commit) {
         if (next.current_epoch().format == metadata::EpochFormat::one) return commit();
-        return mounted_.store().switch_epoch(next.current_epoch_number(), go_on, [&] {
+        return mounted_.store().switch_epoch(next.current_epoch_number(), [&] {
           return mounted_.database().switch_epoch(next, commit);
         });
       });

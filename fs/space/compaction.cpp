@@ -98,6 +98,10 @@ class Pass final : public SegmentVisitor {
     note_damage(offset, error);
     return {};
   }
+  Result<> gave_up(std::uint64_t) override {
+    has_given_up_ = true;
+    return {};
+  }
   void passed(std::uint64_t) override {}
 
   void note_damage(std::uint64_t offset, const Error& error) {
@@ -133,6 +137,7 @@ class Pass final : public SegmentVisitor {
   const Pace& pace_;
   Mover& mover_;
   bool is_judging_ = false;
+  bool has_given_up_ = false;
   bool ask_before_ = true;  // rows are asked what is alive before anything is appended
   Bytes held_;
   std::vector<Record> batch_;
@@ -207,8 +212,14 @@ Result<> Pass::finish_batch() {
 
 Result<> Pass::walk() {
   is_judging_ = true;
-  NACRE_TRY(walk_segment(*victim_.file, {.file_size = victim_.size, .committed_size = victim_.size},
-                         *this));
+  SegmentBounds bounds{.file_size = victim_.size, .committed_size = victim_.size, .anchors = {}};
+  NACRE_TRY(walk_segment(*victim_.file, bounds, *this));
+  NACRE_TRY(finish_batch());
+  if (!has_given_up_ || !mover_.named_places) return {};
+  // What is left out now, no row names.
+  NACRE_ASSIGN(const auto places, mover_.named_places(victim_.number));
+  bounds.anchors = places;
+  NACRE_TRY(walk_segment(*victim_.file, bounds, *this));
   return finish_batch();
 }
 

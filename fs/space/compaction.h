@@ -61,6 +61,10 @@ using Pace = std::function<Result<>(std::uint64_t bytes)>;
 
 inline constexpr std::size_t compaction_batch_bytes = 1u << 20;
 
+// The offsets of a segment at which rows say that records begin, in ascending order.
+using NamedPlaces =
+    std::function<Result<std::vector<std::uint64_t>>(metadata::SegmentNumber number)>;
+
 // What one thread uses to move records. Several threads empty segments in parallel, each on a lane
 // of its own.
 struct Mover {
@@ -69,6 +73,9 @@ struct Mover {
       compaction_batch_bytes;    // bytes that are moved together; pace may change it
   MoveMemory* memory = nullptr;  // memory for batches of an older epoch, or null
   PageCache page_cache = PageCache::used;
+  // For a segment so full of what looks like records that the walk gives it up. If it is empty,
+  // such a segment stays.
+  NamedPlaces named_places = {};
 };
 
 // Empties the segment. Records that were moved before an error stay moved. mover is borrowed.

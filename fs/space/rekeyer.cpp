@@ -137,6 +137,7 @@ Result<> Rekeyer::empty_segments(Lane& lane, const RekeyOrder& order) {
     lane.mover.memory = &*lane.memory;
   }
   lane.mover.batch_bytes = options_.batch_bytes;
+  lane.mover.named_places = order.named_places;
   // Data of a mounted volume may be read soon, so the page cache keeps it.
   lane.mover.page_cache = order.at_full_speed ? PageCache::passed : PageCache::used;
   NACRE_TRY(pause(lane, 0, order));

@@ -35,6 +35,7 @@ struct RekeyOrder {
   // Called after each piece of work, on any lane. Its error ends the call.
   std::function<Result<>()> go_on;
   std::function<void()> progress = {};  // called after pieces of work, on the calling thread
+  NamedPlaces named_places = {};  // asked for a segment that is full of what looks like records
 };
 enum class RekeyStep : std::uint8_t {
   moved,    // there may be more to do

@@ -15,7 +15,11 @@ Result<std::shared_ptr<const KeyTree::SessionKey>> RecordKeys::find(
     if (known.error().code == ErrorCode::tampered) NACRE_TRY(engine::verify_record_crc(record));
     return tl::unexpected(known.error());
   }
-  if (keys_->is_superseded(header.epoch)) NACRE_TRY(check_digest(header, record));
+  if (keys_->is_superseded(header.epoch)) {
+    NACRE_TRY(check_digest(header, record));
+  } else if (is_surveyed_) {
+    NACRE_TRY(check_surveyed(header, record));
+  }
   return keys_->session_key(header.epoch, header.salt);
 }
 
@@ -53,6 +57,20 @@ Result<> RecordKeys::check_digest(const engine::RecordHeader& header, ByteView r
   return fail(ErrorCode::tampered,
               "the record is sealed under an older key, and is none of those that were there when "
               "the rotation of keys began: it was forged with that key");
+}
+
+// Otherwise what somebody changed after it was read would get another digest where it is moved.
+Result<> RecordKeys::check_surveyed(const engine::RecordHeader& header, ByteView record) const {
+  NACRE_ASSIGN(const auto value,
+               database_.get(metadata::Table::system,
+                             metadata::genuine_key_of(header.salt, header.counter)));
+  if (!value) return {};
+  NACRE_ASSIGN(const auto digest, metadata::decode_genuine(*value));
+  if (digest == engine::sha256(record)) return {};
+  NACRE_TRY(engine::verify_record_crc(record));
+  return fail(ErrorCode::tampered,
+              "the record is not the one that was there when the rotation of keys that is about to "
+              "begin read it: somebody who has the volume's key changed it since");
 }
 
 Result<> RecordKeys::check_session(const engine::RecordHeader& header) const {

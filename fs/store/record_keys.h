@@ -6,6 +6,7 @@
 // volume.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 
@@ -50,12 +51,18 @@ class RecordKeys {
   // row.
   void admit(const engine::SessionSalt& salt, std::uint32_t epoch);
 
+  // While a survey of digests is under way, a record that has a digest counts only with it, also
+  // under the current epoch.
+  void heed_survey(bool is_under_way) { is_surveyed_ = is_under_way; }
+
  private:
   Result<> check_session(const engine::RecordHeader& header) const;
   Result<> check_digest(const engine::RecordHeader& header, ByteView record) const;
+  Result<> check_surveyed(const engine::RecordHeader& header, ByteView record) const;
 
   const metadata::Database& database_;
   const std::shared_ptr<const metadata::KeyTree> keys_;
+  std::atomic<bool> is_surveyed_{false};
   mutable Mutex mutex_;
   // Sessions found before, each with its epoch. A session's row is never removed, and a mount
   // usually has one session.

@@ -90,19 +90,34 @@ Result<> SegmentStoreImpl::begin_session() {
 
 // Records that were sealed before and are not written yet are sealed anew, as at the beginning of
 // any epoch.
-Result<> SegmentStoreImpl::switch_epoch(std::uint32_t next, const std::function<Result<>()>& go_on,
+Result<> SegmentStoreImpl::switch_epoch(std::uint32_t next,
                                         const std::function<Result<>()>& change) {
   if (options_.read_only) return fail(ErrorCode::read_only, "the volume is mounted read-only");
-  GenuineRecords genuine(table_, database_, record_keys_);
-  NACRE_TRY(genuine.survey(go_on));
   LockGuard lock(session_mutex_);
   const AppenderLocks locks = lock_appenders();
-  NACRE_TRY(genuine.survey(go_on));  // records that were appended in the meantime
-  NACRE_TRY(genuine.complete(next));
+  NACRE_CHECK(genuine_.is_active(), "epoch {} begins without a survey of records", next);
+  NACRE_TRY(genuine_.complete(next));
   NACRE_TRY(change());
   NACRE_ASSIGN(auto session, draw_session());
   take_session(std::move(session));
+  genuine_.end();
   return {};
+}
+
+// Each record is in a segment that is closed now, or is appended later. A segment that is being
+// made at this moment may be among both, which does no harm.
+Result<> SegmentStoreImpl::begin_survey() {
+  if (options_.read_only) return fail(ErrorCode::read_only, "the volume is mounted read-only");
+  LockGuard lock(session_mutex_);
+  const AppenderLocks locks = lock_appenders();
+  genuine_.begin();
+  return {};
+}
+
+void SegmentStoreImpl::end_survey() {
+  LockGuard lock(session_mutex_);
+  const AppenderLocks locks = lock_appenders();
+  genuine_.end();
 }
 
 Result<> SegmentStoreImpl::renew_versions() {
@@ -396,6 +411,13 @@ Result<bool> SegmentStoreImpl::write_out(Appender& appender, std::span<const Byt
               "records of epoch {} are appended to segment {} of epoch {}", epoch,
               segment.number.value, segment.epoch);
   NACRE_ASSIGN(auto file, table_.file(segment));
+  if (genuine_.is_active()) {
+    // Before any row names the records, so no group has such a row without the digest.
+    for (const ByteView& piece : pieces) {
+      NACRE_ASSIGN(const auto header, engine::parse_record_header(piece));
+      NACRE_TRY(genuine_.note(header, piece));
+    }
+  }
   std::uint64_t offset = segment.size;
   const bool past_cache = page_cache == PageCache::passed;
   NACRE_TRY(past_cache ? file->write_past_cache(offset, pieces) : file->write(offset, pieces));

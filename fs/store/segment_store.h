@@ -104,6 +104,7 @@ struct ReadRequest {
 // A segment that compaction is to empty. It is pinned, so it is not removed while this object
 // exists.
 struct Segment;
+class GenuineRecords;
 struct Victim {
   std::shared_ptr<Segment> segment;
   SegmentNumber number;
@@ -270,12 +271,15 @@ class SegmentStore {
   // For a rotation of keys, after the keys got another current epoch. From now on records are
   // sealed and moved under that epoch only, and no new segment holds a record of an older one.
   virtual Result<> begin_epoch() = 0;
-  // For a rotation to an epoch of format 2. Notes which records are genuine (genuine_records.h).
-  // Then, while no thread can append, calls change, which brings the keys of the next epoch, and
-  // begins a session of that epoch. go_on is asked before that, and its error ends the call. Reads
-  // go on.
-  virtual Result<> switch_epoch(std::uint32_t next, const std::function<Result<>()>& go_on,
-                                const std::function<Result<>()>& change) = 0;
+  // For a rotation to an epoch of format 2: begins a survey of digests, which the caller then
+  // makes, and ends it where no switch of epochs came. begin_survey() closes the segments that are
+  // being filled. Reads and appends go on.
+  virtual Result<> begin_survey() = 0;
+  virtual void end_survey() = 0;
+  virtual GenuineRecords& genuine_records() = 0;
+  // After a survey, when its digests are durable: while no thread can append, calls change, which
+  // brings the keys of the next epoch, and begins a session of that epoch. Reads go on.
+  virtual Result<> switch_epoch(std::uint32_t next, const std::function<Result<>()>& change) = 0;
   // The codec of new records.
   virtual void set_codec(engine::Codec codec, int level) = 0;
   virtual engine::Codec codec() const = 0;

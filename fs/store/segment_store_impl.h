@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "fs/store/genuine_records.h"
 #include "fs/store/record_reader.h"
 #include "fs/store/segment_store.h"
 #include "fs/store/segment_table.h"
@@ -37,6 +38,7 @@ class SegmentStoreImpl final : public SegmentStore {
         engine_(engine),
         options_(options),
         table_(std::move(directory), database),
+        genuine_(table_, database, record_keys_),
         work_(engine, keys_->volume_id(), work_size_for(payload_size_bytes_min),
               spare_work_count_max()),
         large_work_(engine, keys_->volume_id(),
@@ -106,8 +108,10 @@ class SegmentStoreImpl final : public SegmentStore {
     return record_keys_.authenticate(header, record, opener);
   }
   Result<> begin_epoch() override;
-  Result<> switch_epoch(std::uint32_t next, const std::function<Result<>()>& go_on,
-                        const std::function<Result<>()>& change) override;
+  Result<> begin_survey() override;
+  void end_survey() override;
+  GenuineRecords& genuine_records() override { return genuine_; }
+  Result<> switch_epoch(std::uint32_t next, const std::function<Result<>()>& change) override;
   void set_codec(engine::Codec codec, int level) override;
   engine::Codec codec() const override { return codec_; }
   void recompress_old_epochs() override { recompress_ = true; }
@@ -276,6 +280,7 @@ class SegmentStoreImpl final : public SegmentStore {
   engine::Engine& engine_;
   const SegmentStoreOptions options_;
   SegmentTable table_;
+  GenuineRecords genuine_;
   WorkPool work_;
   WorkPool large_work_;  // for the payloads of append()
   PlainMemory plain_memory_;

@@ -54,7 +54,7 @@ class RotationTest : public ::testing::Test {
     auto options = test_volume_options();
     options.background_compaction = false;
     options.store.chunk_size_bytes = chunk_size;
-    options.store.segment_size_bytes = 64u << 10;
+    options.store.segment_size_bytes = segment_size_bytes_;
     options.store.codec = keys_.superblock.codec;
     options.superblock_generation = metadata::generation_to_note(keys_.superblock);
     options.store.padding = keys_.superblock.padding;
@@ -146,6 +146,7 @@ class RotationTest : public ::testing::Test {
   std::optional<metadata::KeyringKeeper> keyring_;
   std::unique_ptr<fs::Rotation> rotation_;
   std::map<std::string, std::string> contents_;
+  std::uint64_t segment_size_bytes_ = 64u << 10;
 };
 
 }  // namespace nacre::tests

@@ -127,15 +127,22 @@ int show(const KeyStatusArguments& arguments) {
 
 void print_rotation(const json& rotation) {
   const std::string state = status_text(rotation, "state");
-  if (state == "none") {
+  if (status_text(rotation, "rotation") == "none") {
     print_safely("no rotation is under way; epoch {}\n", status_number(rotation, "epoch"));
+    if (state != "none") {
+      print_safely("  the last one did not begin: {}\n", status_text(rotation, "message"));
+    }
     return;
   }
   const std::uint64_t done = status_number(rotation, "done_bytes");
   const std::uint64_t total = status_number(rotation, "total_bytes");
   const std::string stage = status_text(rotation, "stage");
-  print_safely("rotation to epoch {}: {}{}{}\n", status_number(rotation, "epoch"), state,
-               stage.empty() ? "" : ", ", stage);
+  if (stage == "survey") {
+    print_safely("{}, survey: all records are read before the rotation begins\n", state);
+  } else {
+    print_safely("rotation to epoch {}: {}{}{}\n", status_number(rotation, "epoch"), state,
+                 stage.empty() ? "" : ", ", stage);
+  }
   if (total > 0) {
     print_safely("  {} of {} ({:.1f} %)\n", format_bytes(done), format_bytes(total),
                  100.0 * static_cast<double>(done) / static_cast<double>(total));

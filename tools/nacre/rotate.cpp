@@ -65,6 +65,7 @@ Result<fs::RotationOptions> parse(const RotateOptions& asked) {
     NACRE_ASSIGN(options.rate_bytes_per_second, parse_size(asked.rate));
   }
   options.to_format_2 = options.to_format_2 || asked.format == 2;
+  options.accept_unreadable = asked.accept_unreadable;
   return options;
 }
 
@@ -126,7 +127,10 @@ int rotate_volume(const VolumePlace& place, const SecretOptions& secret_options,
                              asked.afresh ? ", and another one follows it" : ""));
       done = run(rotation.resume(options.rate_bytes_per_second));
     }
-    if (done && (!is_interrupted || asked.afresh)) done = run(rotation.begin(options));
+    if (done && (!is_interrupted || asked.afresh)) {
+      done = run(rotation.begin(options,
+                                [&](const fs::RotationStatus& status) { show(printer, status); }));
+    }
     epoch = keys.keys->current_epoch_number();
     fingerprint = fingerprint_of(*keys.keys);
     const auto closed = close_offline(place, keys, *volume);
@@ -157,14 +161,30 @@ Result<SecretBytes> seals_for_daemon(const VolumePlace& place, const SecretOptio
   return fs::encode_seals(seals);
 }
 
-// The volume's new fingerprint.
-Result<std::string> begin_in_mount(const fs::MountEntry& mount, const SecretOptions& secret_options,
-                                   const RotateOptions& asked, const fs::RotationOptions& options) {
+// Learns the fingerprint of the key that the mounted volume has now.
+Result<std::string> learn_fingerprint(const fs::MountEntry& mount) {
+  NACRE_ASSIGN(auto client, fs::ControlClient::connect(mount));
+  NACRE_ASSIGN(const auto info, client.request("info", std::nullopt));
+  NACRE_ASSIGN(const auto place, open_place(text(info, "volume")));
+  NACRE_ASSIGN(auto other, fs::ControlClient::connect(mount));
+  NACRE_TRY(other.check_serves(mount, place.path));
+  NACRE_ASSIGN(const auto reply, other.request("rotation", std::nullopt));
+  const std::string fingerprint = text(reply, "fingerprint");
+  remember_fingerprint(place, text(reply, "volume_id"), fingerprint);
+  return fingerprint;
+}
+
+// The volume's new fingerprint, or none if a survey comes before the new key.
+Result<std::optional<std::string>> begin_in_mount(const fs::MountEntry& mount,
+                                                  const SecretOptions& secret_options,
+                                                  const RotateOptions& asked,
+                                                  const fs::RotationOptions& options) {
   json message = {{"command", "rotate"}, {"rate", options.rate_bytes_per_second}};
   if (!asked.cipher.empty()) message["cipher"] = asked.cipher;
   if (!asked.codec.empty()) message["codec"] = asked.codec;
   message["level"] = static_cast<unsigned>(asked.level);
   if (asked.format != 0) message["format"] = static_cast<unsigned>(asked.format);
+  if (asked.accept_unreadable) message["accept_unreadable"] = true;
   NACRE_ASSIGN(auto client, fs::ControlClient::connect(mount));
   NACRE_ASSIGN(const auto info, client.request("info", std::nullopt));
   NACRE_ASSIGN(const auto place, open_place(text(info, "volume")));
@@ -175,6 +195,7 @@ Result<std::string> begin_in_mount(const fs::MountEntry& mount, const SecretOpti
   NACRE_ASSIGN(auto other, fs::ControlClient::connect(mount));
   NACRE_TRY(other.check_serves(mount, place.path));
   NACRE_ASSIGN(const auto reply, other.request_with(message, seals.view(), std::nullopt));
+  if (const auto survey = reply.find("survey"); survey != reply.end()) return std::nullopt;
   const std::string fingerprint = text(reply, "fingerprint");
   remember_fingerprint(place, text(reply, "volume_id"), fingerprint);
   if (asked.format == 2 && number(reply, "format") != 2) {
@@ -183,19 +204,23 @@ Result<std::string> begin_in_mount(const fs::MountEntry& mount, const SecretOpti
                             "to another format: the keys are rotated, and the format stays",
                             mount.mountpoint));
   }
-  return fingerprint;
+  return std::optional(fingerprint);
 }
 
-// Shows progress until the rotation is done, paused or stopped. Returns the last state.
-Result<json> follow(const fs::MountEntry& mount) {
+// Shows progress until the rotation is done, paused or stopped. Returns the last state. If there is
+// no fingerprint yet, learns it as soon as the new key is in use.
+Result<json> follow(const fs::MountEntry& mount, std::optional<std::string>& fingerprint) {
   ProgressPrinter printer(true);
   while (true) {
     NACRE_ASSIGN(const auto reply, ask(mount, {{"command", "rotation"}}));
     const auto rotation = reply.find("rotation");
     if (rotation == reply.end()) return fail(ErrorCode::io, "the daemon says nothing of it");
     const std::string state = text(*rotation, "state");
-    if (state != "running" && state != "waiting") return *rotation;
     const std::string stage = text(*rotation, "stage");
+    if (!fingerprint && stage != "survey" && (state != "stopped")) {
+      NACRE_ASSIGN(fingerprint, learn_fingerprint(mount));
+    }
+    if (state != "running" && state != "waiting") return *rotation;
     printer.update({.stage = stage,
                     .done = number(*rotation, "done_bytes"),
                     .total = number(*rotation, "total_bytes")});
@@ -208,15 +233,25 @@ int rotate_mount(const fs::MountEntry& mount, const SecretOptions& secret_option
   if (const auto writable = check_writable(mount); !writable) return report(writable.error());
   const auto fingerprint = begin_in_mount(mount, secret_options, asked, options);
   if (!fingerprint) return report(fingerprint.error());
+  if (!asked.wait && !*fingerprint) {
+    print_safely(
+        "all records are read first, and then the rotation begins; 'nacre key status {}' tells how "
+        "far it is. An unmount before that ends it\n",
+        mount.mountpoint);
+    return exit_fine;
+  }
   if (!asked.wait) {
     print_safely("the rotation has begun; 'nacre key status {}' tells how far it is\n",
                  mount.mountpoint);
-    tell_fingerprint(*fingerprint);
+    tell_fingerprint(**fingerprint);
     return exit_fine;
   }
-  const auto last = follow(mount);
+  std::optional<std::string> new_fingerprint = *fingerprint;
+  const auto last = follow(mount, new_fingerprint);
   if (!last) return report(last.error());
-  if (text(*last, "state") == "none") return tell_end(number(*last, "epoch"), *fingerprint);
+  if (text(*last, "state") == "none" && new_fingerprint) {
+    return tell_end(number(*last, "epoch"), *new_fingerprint);
+  }
   print_rotation(*last);
   return text(*last, "state") == "damaged" ? exit_damage : exit_operational;
 }
@@ -327,6 +362,11 @@ void add_rotate_command(CLI::App& key, Action& action) {
   resume->excludes(cipher)->excludes(codec);
   command->add_flag("--no-wait", arguments->no_wait,
                     "Start the rotation and do not wait for its end");
+  // Format 2 alone asks for it.
+  command
+      ->add_flag("--accept-unreadable", arguments->accept_unreadable,
+                 "Begin although records of files cannot be read, and count these as damaged")
+      ->group("");
   add_passphrase_files_option(*command, arguments->passphrase_files);
   add_secret_options(*command, arguments->secret);
   mark_seldom(*command, {"--allow-legacy-cipher", "--level"});

@@ -32,8 +32,9 @@ struct RotateOptions {
   int level = 0;
   int format = 0;  // 2: move the volume to it; 0: as the program has it
   bool allow_legacy_cipher = false;
-  bool wait = true;     // for a mounted volume: wait until it is done
-  bool afresh = false;  // finish an interrupted rotation, and then start another one
+  bool accept_unreadable = false;  // as in fs::RotationOptions
+  bool wait = true;                // for a mounted volume: wait until it is done
+  bool afresh = false;             // finish an interrupted rotation, and then start another one
   std::vector<std::string> passphrase_files;  // rotation_seals.h
 };
 // Starts or continues a rotation and shows progress. Returns the exit code.
