@@ -374,6 +374,12 @@ Result<void> Rescue::read_table(const std::string& name, const LiveTable* known)
     if (!source.table) return {};  // RocksDB's own, which is empty
   }
   auto file = TableRescue::open(*directory_, path, *keys_);
+  if (file && known != nullptr && known->salt && (*file)->salt() != *known->salt) {
+    file = fail(ErrorCode::tampered,
+                path +
+                    ": the file is not the table that the manifest names: it is of another "
+                    "branch of the volume's history");
+  }
   if (!file) {
     if (file.error().code == ErrorCode::out_of_memory) return tl::unexpected(file.error());
     const bool is_missing = file.error().code == ErrorCode::not_found;

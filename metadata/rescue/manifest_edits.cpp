@@ -3,6 +3,7 @@
 #include "metadata/rescue/manifest_edits.h"
 
 #include "metadata/rescue/byte_reader.h"
+#include "metadata/sealed_fs/table_salts.h"
 
 namespace nacre::metadata {
 
@@ -28,6 +29,8 @@ enum Tag : std::uint32_t {
   ignorable = 1u << 13,
 };
 constexpr std::uint32_t last_field_of_file = 1;
+constexpr std::uint32_t checksum_of_file = 7;
+constexpr std::uint32_t checksum_name_of_file = 8;
 // A file's field with this bit may not be passed over. The only such field is for several paths.
 constexpr std::uint32_t needed_field_of_file = 1u << 6;
 constexpr std::size_t key_suffix_size = 8;
@@ -58,11 +61,14 @@ LiveTable read_file(ByteReader& reader) {
   table.largest = user_key(reader);
   reader.varint64();  // least sequence
   table.sequence_max = reader.varint64();
+  std::string checksum;
   while (reader.is_good()) {
     const std::uint32_t field = reader.varint32();
     if (field == last_field_of_file) break;
     reader.require((field & needed_field_of_file) == 0);
-    reader.sized_text();
+    const auto text = reader.sized_text();
+    if (field == checksum_of_file) checksum = text;
+    if (field == checksum_name_of_file) table.salt = table_salt_of(text, checksum);
   }
   return table;
 }

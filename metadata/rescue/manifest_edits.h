@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "metadata/sealed_fs/file_header.h"
+
 namespace nacre::metadata {
 
 struct LiveTable {
@@ -15,6 +17,7 @@ struct LiveTable {
   std::uint64_t number = 0;
   std::string smallest, largest;  // keys
   std::uint64_t sequence_max = 0;
+  std::optional<FileSalt> salt;  // in format 2
 };
 struct ManifestContent {
   std::map<std::uint64_t, LiveTable> tables;          // by number

@@ -37,6 +37,7 @@ class TableRescue {
   // Whether two blocks may hold rows of one key. For most files RocksDB noted that none do.
   bool may_split_keys() const { return may_split_keys_; }
   const std::string& path() const { return seal_.path(); }
+  const FileSalt& salt() const { return seal_.header().salt; }
 
  private:
   TableRescue(std::unique_ptr<BackingFile> file, FileSeal seal, std::uint64_t stored_size);

@@ -71,7 +71,8 @@ Result<FileSalt> make_resealed_table(BackingDirectory& directory, const std::str
                                      const KeyTree& keys, const KeyTree& next,
                                      engine::Padding padding) {
   NACRE_ASSIGN(const auto reader, PageReader::open(directory, path, keys));
-  NACRE_ASSIGN(FileSeal seal, FileSeal::create(next, path, padding));
+  // The manifest names the table by its salt.
+  NACRE_ASSIGN(FileSeal seal, FileSeal::create_with_salt(next, path, padding, reader->salt()));
   NACRE_ASSIGN(const auto writer,
                PageWriter::create_at(directory, resealed_path(path), std::move(seal)));
   Bytes piece(copy_piece_bytes);

@@ -30,8 +30,8 @@ namespace nacre::metadata {
 Result<void> remove_resealed_files(BackingDirectory& directory, const std::string& folder);
 
 // Seals a table anew, page by page, under the current epoch of next. The new file is durable under
-// resealed_path(). padding is the volume's. Returns the salt of the old file.
-// Errors: as of PageReader and PageWriter.
+// resealed_path(). padding is the volume's. Returns the salt of the old file, which the new one
+// has, too. Errors: as of PageReader and PageWriter.
 Result<FileSalt> make_resealed_table(BackingDirectory& directory, const std::string& path,
                                      const KeyTree& keys, const KeyTree& next,
                                      engine::Padding padding);

@@ -49,6 +49,13 @@ Result<FileSeal> FileSeal::make(const KeyTree& keys, std::string_view path,
 
 Result<FileSeal> FileSeal::create(const KeyTree& keys, std::string_view path,
                                   engine::Padding padding) {
+  FileSalt salt;
+  engine::random_bytes(salt);
+  return create_with_salt(keys, path, padding, salt);
+}
+
+Result<FileSeal> FileSeal::create_with_salt(const KeyTree& keys, std::string_view path,
+                                            engine::Padding padding, const FileSalt& salt) {
   FileHeader header;
   header.file_class = parse_file_name(path).file_class;
   header.epoch = keys.current_epoch_number();
@@ -56,7 +63,7 @@ Result<FileSeal> FileSeal::create(const KeyTree& keys, std::string_view path,
   header.is_padded = padding != engine::Padding::none && header.format != EpochFormat::one;
   header.page_size = header.file_class == FileClass::table ? page_size_bytes : 0;
   header.volume_id = keys.volume_id();
-  engine::random_bytes(header.salt);
+  header.salt = salt;
   return make(keys, path, header);
 }
 

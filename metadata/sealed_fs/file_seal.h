@@ -27,6 +27,10 @@ class FileSeal {
   // format 1 knows none.
   static Result<FileSeal> create(const KeyTree& keys, std::string_view path,
                                  engine::Padding padding);
+  // The same with a salt that a file of another epoch has, whose content the new file gets. The
+  // epoch's key is another, so the file's key is, too.
+  static Result<FileSeal> create_with_salt(const KeyTree& keys, std::string_view path,
+                                           engine::Padding padding, const FileSalt& salt);
   // For an existing file, from its header. Error: tampered if volume, class or format do not fit
   // keys and path, or if the file is of an older epoch and the current one is of format 2.
   static Result<FileSeal> open(const KeyTree& keys, std::string_view path, ByteView header_bytes);

@@ -83,6 +83,7 @@ class PageWriter {
   // The same for a file that is to take the place of another: seal is that of its lasting path.
   static Result<std::unique_ptr<PageWriter>> create_at(BackingDirectory& directory,
                                                        std::string_view path, FileSeal seal);
+  const FileHeader& header() const { return seal_.header(); }
   Result<void> append(ByteView bytes);
   Result<void> flush() { return {}; }  // a table that is not finished is of no use
   // Makes a whole, durable file of what was appended. If more is appended later, the last page is

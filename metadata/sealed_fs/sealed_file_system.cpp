@@ -266,6 +266,8 @@ IOStatus SealedFileSystem::NewWritableFile(const std::string& raw_path, const Fi
       if (refuse_table_ && refuse_table_()) return no_room_for_table(path);
       auto writer = PageWriter::create(*directory_, path, *keys_, padding_);
       if (!writer) return to_io_status(writer.error());
+      const FileHeader& header = (*writer)->header();
+      if (header.format != EpochFormat::one) table_salts_->note(path, header.salt);
       *result = make_writable_file(
           std::move(*writer), [this] { return fail_stop_->check(); }, options);
     } else if (file_class == FileClass::log) {

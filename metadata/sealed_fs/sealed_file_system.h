@@ -30,6 +30,7 @@
 #include "metadata/sealed_fs/log_writer.h"
 #include "metadata/sealed_fs/manifest_state.h"
 #include "metadata/sealed_fs/page_file.h"
+#include "metadata/sealed_fs/table_salts.h"
 
 namespace nacre::metadata {
 
@@ -74,6 +75,9 @@ class SealedFileSystem final : public rocksdb::FileSystem {
       NACRE_EXCLUDES(replacing_mutex_, log_mutex_, switch_mutex_);
   // The holds that keep files which RocksDB deletes meanwhile.
   const std::shared_ptr<FileHolds>& shared_holds() const { return holds_; }
+
+  // What RocksDB is to write into the manifest of each table.
+  std::shared_ptr<rocksdb::FileChecksumGenFactory> table_salts() const { return table_salts_; }
 
   // refuse is called before a table is made, on the thread that makes it. If it returns true,
   // making the table fails with no_space. Must be set before RocksDB opens the database.
@@ -172,6 +176,7 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   const bool read_only_;
   const engine::Padding padding_;
   const std::shared_ptr<FileHolds> holds_;
+  const std::shared_ptr<TableSalts> table_salts_ = std::make_shared<TableSalts>();
   std::function<bool()> refuse_table_;
   const std::shared_ptr<FailStop> fail_stop_ = std::make_shared<FailStop>();
   std::atomic<std::uint64_t> logs_read_{0};

@@ -112,6 +112,7 @@ Result<std::unique_ptr<RocksdbStore>> RocksdbStore::open(
 
   rocksdb::DBOptions db_options = database_options(options, store->env_.get());
   db_options.listeners.push_back(store->background_);
+  db_options.file_checksum_gen_factory = store->file_system_->table_salts();
   store->write_buffer_bytes_ = fitting_buffer(options.write_buffer_bytes, *directory);
   if (options.read_only) {
     db_options.info_log = std::make_shared<NullLogger>();

@@ -189,6 +189,58 @@ TEST(DatabaseBranches, give_no_rows_of_another_branchs_log_to_a_repair) {
   EXPECT_GT(count, 0u);
 }
 
+// A table of another branch in the place of one with the same number, whole and with its end
+// damaged, where RocksDB notes which database made it.
+TEST(DatabaseBranches, give_no_rows_of_another_branchs_table_to_a_repair) {
+  Branch base{.disk = MemoryBacking::create(), .states = {}};
+  {
+    BranchWriter writer(base, "base", true);
+    writer.put(Table::inodes, 0);
+    writer.close();
+  }
+  Branch a{.disk = base.disk->process_kill(), .states = base.states};
+  Branch b{.disk = base.disk->process_kill(), .states = base.states};
+  {
+    BranchWriter writer_a(a, "a");
+    BranchWriter writer_b(b, "b");
+    write_branch(writer_a);
+    write_branch(writer_b);
+    writer_a.close();
+    writer_b.close();
+  }
+  unsigned count = 0;
+  for (const std::string& path : branch_files(a, b)) {
+    if (!path.ends_with(".sst") || !a.disk->load(path) || !b.disk->load(path)) continue;
+    const Bytes foreign = *a.disk->load(path);
+    if (foreign == *b.disk->load(path)) continue;  // from before they parted
+    for (const bool is_damaged : {false, true}) {
+      Bytes bytes = foreign;
+      if (is_damaged) bytes[bytes.size() - 200] ^= Byte{1};
+      const Disk disk = b.disk->process_kill();
+      disk->store(path, bytes);
+      EXPECT_FALSE(branch_rows(disk, true)) << path;
+      const auto rescue = DatabaseRescue::open(disk, branch_keys());
+      ASSERT_TRUE(rescue) << rescue.error().message;
+      ASSERT_FALSE((*rescue)->damage().empty());
+      EXPECT_TRUE((*rescue)->has_manifest());
+      EXPECT_FALSE((*rescue)->lost_rows().empty());
+      const auto& damage = (*rescue)->damage();
+      EXPECT_TRUE(std::any_of(damage.begin(), damage.end(), [&](const Error& error) {
+        return error.code == ErrorCode::tampered && error.message.find(path) != std::string::npos &&
+               error.message.find("another branch") != std::string::npos;
+      })) << damage.front().message;
+      for (const Table table : {Table::inodes, Table::dentries, Table::xattrs}) {
+        ASSERT_TRUE((*rescue)->scan(table, [&](const RescuedRow& row) -> Result<void> {
+          EXPECT_FALSE(row.value && row.value->starts_with('a')) << path << ": " << *row.value;
+          return {};
+        }));
+      }
+      ++count;
+    }
+  }
+  EXPECT_GT(count, 3u);
+}
+
 // Somebody changes the folder while it is being opened: behind the check of the chain, and before
 // RocksDB reads the files by their names.
 TEST(DatabaseBranches, do_not_mix_where_files_change_while_the_database_is_opened) {

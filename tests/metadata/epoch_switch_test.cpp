@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "metadata/rescue/database_rescue.h"
 #include "metadata/sealed_fs/reseal_files.h"
 #include "tests/metadata/database_fixture.h"
 
@@ -127,6 +128,20 @@ TEST_P(EpochSwitch, leaves_every_row_and_only_files_of_the_new_epoch) {
   ASSERT_TRUE(database_->close());
   database_ = nullptr;
   EXPECT_EQ(rows_on(disk_, keys_after(GetParam())).value(), rows_);
+}
+
+// The manifest names its tables also where they were sealed anew.
+TEST_P(EpochSwitch, leaves_tables_that_a_rescue_knows) {
+  ASSERT_TRUE(begin());
+  put_some(*database_, 3);
+  rows_ = read_rows(*database_).value();
+  ASSERT_TRUE(database_->snapshot());
+  ASSERT_TRUE(database_->close());
+  database_ = nullptr;
+  const auto rescue = DatabaseRescue::open(disk_, keys_after(GetParam()));
+  ASSERT_TRUE(rescue) << rescue.error().message;
+  EXPECT_TRUE((*rescue)->damage().empty()) << (*rescue)->damage().front().message;
+  EXPECT_TRUE((*rescue)->lost_rows().empty());
 }
 
 // Tables that are open are read from their new files: the old ones may be anything by now.
