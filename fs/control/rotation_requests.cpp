@@ -179,6 +179,7 @@ std::optional<Result<json>> handle_rotation(Rotation* rotation, std::string_view
       NACRE_TRY(rotation->resume(rate));
     }
     json reply = {{"rotation", to_json(rotation->status())},
+                  {"format", static_cast<unsigned>(rotation->format())},
                   {"fingerprint", metadata::to_hex(rotation->fingerprint())}};
     if (command == "rotation_verify") {
       NACRE_ASSIGN(const EpochCounts counts, rotation->verify());

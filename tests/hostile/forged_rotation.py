@@ -10,9 +10,11 @@ write under her key. The test also shows what a genuine rotation looks like to s
 """
 import base64
 import hashlib
+import json
 import os
 import shutil
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import volume as support  # noqa: E402
@@ -37,6 +39,14 @@ class Scene(Machines):
         self.ann, self.ann_public = make_key(self.work, "ann")
         self.bob, self.bob_public = make_key(self.work, "bob")
 
+    def stage(self):
+        shown = self.run("nacre", "key", "status", "--json", self.point)
+        return json.loads(shown[shown.index("{"):])["stage"]
+
+    def first_fingerprint(self, volume_key, keyring):
+        volume_id = bytes.fromhex(keyring["volume_id"])
+        return hashlib.sha256(volume_id + hkdf(volume_key, volume_id, b"nacre fingerprint")).hexdigest()
+
     def unwrapped(self, path, private):
         """The volume key, as the recipient with that private key gets it."""
         keyring = load_keyring(path)
@@ -46,6 +56,40 @@ class Scene(Machines):
                        if recipient["fingerprint"] == wanted)
         return openssl("pkeyutl", "-decrypt", "-inkey", private,
                        *oaep_options(keyring["volume_id"]), data=base64.b64decode(wrapped))
+
+
+def check_older_format(scene):
+    """Ann had the key of format 1, and the next one, of format 2. She shows the first as the successor
+    of the second, in a keyring of format 1, with the MAC that the passphrase made then."""
+    path = scene.path = os.path.join(scene.work, "moved")
+    scene.on_machine("owner of moved")
+    scene.run("mkfs.nacre", *scene.secret, "--format", "1", "--recipient", scene.ann_public,
+              *support.CHEAP_KDF, path)
+    forged = os.path.join(scene.work, "moved then")
+    shutil.copytree(path, forged)
+    first_key = scene.unwrapped(forged, scene.ann)
+    scene.run("nacre", "key", "rotate", "--format", "2", path, *scene.secret)
+    second_key = scene.unwrapped(path, scene.ann)
+    scene.on_machine("pc")
+    scene.run("fsck.nacre", path, *scene.secret, words="first time")
+    keyring = load_keyring(forged)
+    nonce = os.urandom(12)
+    sealed = nonce + AESGCM(hkdf(first_key, bytes.fromhex(keyring["volume_id"]),
+                                 b"nacre previous volume key")).encrypt(
+        nonce, second_key, bytes.fromhex(keyring["volume_id"]))
+    keyring["previous_volume_key"] = base64.b64encode(sealed).decode()
+    keyring["previous_superblock"] = "00" * 32
+    keyring["generation"] += 1000
+    save_keyring(forged, keyring, first_key)
+
+    def attack():
+        before = scene.known("pc")
+        for options in ((), ("--fingerprint", scene.first_fingerprint(first_key, keyring))):
+            scene.run("fsck.nacre", path, *scene.secret, *options, expect=8, words="of format 2 when")
+        if scene.known("pc") != before:
+            raise support.Failure("an earlier key of format 1 is known as the next one")
+    put_in_place(scene, forged, attack)
+    scene.run("fsck.nacre", path, *scene.secret, words="clean")
 
 
 def make_genuine(scene):
@@ -143,7 +187,14 @@ def check_genuine(scene):
         # The daemon has no passphrase, but needs it for a recipient without a key pair.
         scene.run("nacre", "key", "rotate", "--no-wait", "--rate", "4K", scene.point, "--identity",
                   scene.bob, expect=8, words="only the passphrase itself can give it a new key")
-    scene.run("nacre", "key", "rotate", "--no-wait", "--rate", "4K", scene.point, *scene.secret)
+    begin = ("nacre", "key", "rotate", "--no-wait", scene.point, *scene.secret)
+    if scene.format == 2:
+        # All records are read before the keys change.
+        scene.run(*begin, "--rate", "1M", words="all records are read first")
+        while scene.stage() == "survey":
+            time.sleep(0.05)
+    else:
+        scene.run(*begin, "--rate", "4K")
     scene.run("nacre", "key", "rotate", "--pause", scene.point)
     scene.volume.unmount()
     scene.volume.wait_for_daemons(60)
@@ -195,6 +246,8 @@ def main():
             scene.first_line = scene.known("laptop")
             check_forgery(scene)
             check_genuine(scene)
+            if volume_format == 1:
+                check_older_format(scene)
     print("no machine takes the key of a removed recipient for the next one")
 
 

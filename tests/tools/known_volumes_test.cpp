@@ -57,6 +57,24 @@ TEST_F(KnownVolumesTest, a_pinned_volume_is_known_and_others_are_not_touched) {
   EXPECT_EQ(status.st_mode & 0777, 0600u);
 }
 
+TEST_F(KnownVolumesTest, remembers_in_its_line_that_a_volume_is_of_format_2) {
+  const KnownVolumes volumes(file_);
+  KnownVolume volume = a_;
+  ASSERT_TRUE(volumes.pin(volume));
+  ASSERT_TRUE(volumes.pin({"/srv/b", "id-a", "print-newer"}));
+  EXPECT_FALSE(volumes.check(volume).value().was_format_2);
+  volume.is_format_2 = true;
+  ASSERT_TRUE(volumes.note_format_2(volume));
+  // The other line of its id is still the newest.
+  EXPECT_EQ(content(), "/srv/a id-a print-a format-2\n/srv/b id-a print-newer\n");
+  const auto known = volumes.check(a_);
+  ASSERT_TRUE(known);
+  EXPECT_TRUE(known->is_known);
+  EXPECT_TRUE(known->was_format_2);
+  EXPECT_FALSE(volumes.check({"/srv/b", "id-a", "print-newer"}).value().was_format_2);
+  EXPECT_EQ(KnownVolumes::from_line(KnownVolumes::to_line(volume))->fingerprint, "print-a");
+}
+
 TEST_F(KnownVolumesTest, another_fingerprint_is_refused_with_the_line_to_remove) {
   const KnownVolumes volumes(file_);
   ASSERT_TRUE(volumes.pin({"/srv/z", "id-z", "print-z"}));

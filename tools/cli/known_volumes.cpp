@@ -11,6 +11,12 @@
 
 namespace nacre::tools {
 
+namespace {
+
+constexpr std::string_view format_2_mark = " format-2";
+
+}  // namespace
+
 Result<std::string> parse_fingerprint(std::string_view text) {
   constexpr std::size_t digits = 64;
   std::string lower;
@@ -34,18 +40,21 @@ Result<std::vector<KnownVolumes>> KnownVolumes::of_user() {
 }
 
 std::string KnownVolumes::to_line(const KnownVolume& volume) {
-  return fmt::format("{} {} {}", escape_path(volume.path, false), volume.volume_id,
-                     volume.fingerprint);
+  return fmt::format("{} {} {}{}", escape_path(volume.path, false), volume.volume_id,
+                     volume.fingerprint, volume.is_format_2 ? format_2_mark : "");
 }
 
 std::optional<KnownVolume> KnownVolumes::from_line(std::string_view line) {
   if (line.starts_with('#')) return std::nullopt;
+  const bool is_format_2 = line.ends_with(format_2_mark);
+  if (is_format_2) line.remove_suffix(format_2_mark.size());
   const auto first = line.find(' ');
   const auto second = line.find(' ', first + 1);
   if (first == std::string_view::npos || second == std::string_view::npos) return std::nullopt;
   return KnownVolume{.path = unescape_path(line.substr(0, first)),
                      .volume_id = std::string(line.substr(first + 1, second - first - 1)),
-                     .fingerprint = std::string(line.substr(second + 1))};
+                     .fingerprint = std::string(line.substr(second + 1)),
+                     .is_format_2 = is_format_2};
 }
 
 namespace {
@@ -113,30 +122,38 @@ Result<KnownVolumes::Acquaintance> KnownVolumes::check(const KnownVolume& volume
     const bool same_id = of_path->known.volume_id == volume.volume_id;
     if (same_id &&
         (volume.fingerprint.empty() || of_path->known.fingerprint == volume.fingerprint)) {
-      return Acquaintance{.is_known = true};
+      return Acquaintance{.is_known = true, .was_format_2 = of_path->known.is_format_2};
     }
     const bool has_newer_key = same_id && newest_of_id->index > of_path->index &&
                                newest_of_id->known.fingerprint == volume.fingerprint;
     if (!has_newer_key) return is_another(volume, of_path->known, to_remove(*of_path));
-    return Acquaintance{.is_known = true, .other_path = newest_of_id->known.path};
+    return Acquaintance{.is_known = true,
+                        .other_path = newest_of_id->known.path,
+                        .was_format_2 = newest_of_id->known.is_format_2};
   }
   if (!newest_of_id || volume.fingerprint.empty()) return Acquaintance{};
   if (newest_of_id->known.fingerprint == volume.fingerprint) {
-    return Acquaintance{.is_known = true, .other_path = newest_of_id->known.path};
+    return Acquaintance{.is_known = true,
+                        .other_path = newest_of_id->known.path,
+                        .was_format_2 = newest_of_id->known.is_format_2};
   }
   if (is_named) return Acquaintance{.has_another_key = true};
   return has_another_key(volume, newest_of_id->known, to_remove(*newest_of_id));
 }
 
 Result<> KnownVolumes::pin(const KnownVolume& volume) const {
-  return write_line(volume, false);
+  return write_line(volume, Place::end);
 }
 
 Result<> KnownVolumes::pin_copy(const KnownVolume& volume) const {
-  return write_line(volume, true);
+  return write_line(volume, Place::front_of_id);
 }
 
-Result<> KnownVolumes::write_line(const KnownVolume& volume, bool in_front) const {
+Result<> KnownVolumes::note_format_2(const KnownVolume& volume) const {
+  return write_line(volume, Place::as_before);
+}
+
+Result<> KnownVolumes::write_line(const KnownVolume& volume, Place place) const {
   return file_.replace(
       [&](const std::string& content) -> Result<std::string> {
         const std::string own_line = to_line(volume) + '\n';
@@ -144,8 +161,14 @@ Result<> KnownVolumes::write_line(const KnownVolume& volume, bool in_front) cons
         bool is_written = false;
         for (const auto& line : lines_of(content)) {
           const auto known = from_line(line);
-          if (known && known->path == volume.path) continue;
-          if (in_front && !is_written && known && known->volume_id == volume.volume_id) {
+          if (known && known->path == volume.path) {
+            if (place != Place::as_before || is_written) continue;
+            text += own_line;
+            is_written = true;
+            continue;
+          }
+          if (place == Place::front_of_id && !is_written && known &&
+              known->volume_id == volume.volume_id) {
             text += own_line;
             is_written = true;
           }

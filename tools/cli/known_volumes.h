@@ -6,10 +6,12 @@
 //
 // File: $XDG_CONFIG_HOME/nacre/known_volumes, else ~/.config/nacre/known_volumes. If nothing may
 // be kept there (own_files.h): /var/tmp/nacre-UID/known_volumes. One line for each path:
-//   PATH VOLUME-ID FINGERPRINT
+//   PATH VOLUME-ID FINGERPRINT [format-2]
 // separated by spaces; in PATH, spaces, newlines and backslashes are written as \ooo. Lines that
 // begin with '#' are kept. If several lines have one id, the last has the newest fingerprint. So a
 // line that is added or changed goes to the end, except one with a copy's older key (pin_copy()).
+// "format-2" says that the volume was of format 2 when it was used with that key. It never becomes
+// one of format 1 again.
 #pragma once
 
 #include <optional>
@@ -30,6 +32,7 @@ struct KnownVolume {
   std::string path;  // absolute
   std::string volume_id;
   std::string fingerprint;
+  bool is_format_2 = false;
 };
 
 class KnownVolumes {
@@ -49,6 +52,8 @@ class KnownVolumes {
     // True if the volume would have been refused, but the user named the fingerprint. pin_copy()
     // then notes this path.
     bool has_another_key = false;
+    // The line by which the volume is known says format 2.
+    bool was_format_2 = false;
   };
   // Error: not_permitted, with the line to remove and what it may mean, if the path is known with
   // another volume, or the volume's id with another key. If fingerprint is empty, only the path's
@@ -60,12 +65,15 @@ class KnownVolumes {
   // The same, but in front of the other lines of its id, so that their fingerprint stays the
   // newest.
   Result<> pin_copy(const KnownVolume& volume) const;
+  // Notes in the path's line, where it stands, that the volume is of format 2.
+  Result<> note_format_2(const KnownVolume& volume) const;
 
   static std::string to_line(const KnownVolume& volume);
   static std::optional<KnownVolume> from_line(std::string_view line);
 
  private:
-  Result<> write_line(const KnownVolume& volume, bool in_front) const;
+  enum class Place : std::uint8_t { end, front_of_id, as_before };
+  Result<> write_line(const KnownVolume& volume, Place place) const;
   UserFile file_;
 };
 

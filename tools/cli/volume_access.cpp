@@ -22,8 +22,10 @@ namespace {
 constexpr std::size_t identity_size_bytes_max = 64u << 10;
 
 KnownVolume known_volume_of(const VolumePlace& place, const metadata::KeyTree& keys) {
-  return {
-      .path = place.path, .volume_id = hex(keys.volume_id()), .fingerprint = fingerprint_of(keys)};
+  return {.path = place.path,
+          .volume_id = hex(keys.volume_id()),
+          .fingerprint = fingerprint_of(keys),
+          .is_format_2 = keys.current_epoch().format != metadata::EpochFormat::one};
 }
 
 // If the list itself cannot be used, the user still gets at the files. If the volume is not the
@@ -40,6 +42,7 @@ Result<KnownVolumes::Acquaintance> check_known(const KnownVolume& volume, bool i
     if (!found) continue;
     known.is_known = known.is_known || found->is_known;
     known.has_another_key = known.has_another_key || found->has_another_key;
+    known.was_format_2 = known.was_format_2 || found->was_format_2;
     if (known.other_path.empty()) known.other_path = found->other_path;
   }
   return known;
@@ -55,6 +58,18 @@ Result<std::string> pin_in_lists(const KnownVolume& volume, bool is_copy) {
     NACRE_TRY(is_copy ? list.pin_copy(volume) : list.pin(volume));
   }
   return lists.front().file();
+}
+
+// Where a list knows the path with that fingerprint, and in an earlier format. A later opening for
+// which the list cannot be written notes it.
+void note_format_2(const KnownVolume& volume) {
+  const auto lists = KnownVolumes::of_user();
+  if (!lists) return;
+  for (const auto& list : *lists) {
+    const auto known = list.check(volume);
+    if (!known || !known->is_known || known->was_format_2 || !known->other_path.empty()) continue;
+    static_cast<void>(list.note_format_2(volume));
+  }
 }
 
 void pin(const KnownVolume& volume, std::string_view note, bool is_copy = false) {
@@ -123,13 +138,26 @@ Result<> check_named(const VolumePlace& place, const metadata::KeyTree& keys,
                               : ""));
 }
 
-// Whether this machine knows the volume by the key of that fingerprint.
-bool is_known_by(const VolumePlace& place, const metadata::KeyTree& keys,
-                 const std::optional<engine::Sha256Digest>& fingerprint) {
-  if (!fingerprint) return false;
+// Whether this machine knows the volume by the key of that fingerprint, and how.
+KnownVolumes::Acquaintance known_by(const VolumePlace& place, const metadata::KeyTree& keys,
+                                    const std::optional<engine::Sha256Digest>& fingerprint) {
+  if (!fingerprint) return {};
   const auto known = check_known(
       {.path = place.path, .volume_id = hex(keys.volume_id()), .fingerprint = hex(*fingerprint)});
-  return known && known->is_known;
+  return known.value_or(KnownVolumes::Acquaintance{});
+}
+
+// A volume never goes back to format 1, where the MAC of a passphrase does not say which key comes
+// before its own.
+Result<> check_not_of_older_format(const VolumePlace& place, const metadata::KeyTree& keys,
+                                   const KnownVolumes::Acquaintance& known) {
+  if (!known.was_format_2 || keys.current_epoch().format != metadata::EpochFormat::one) return {};
+  return fail(
+      ErrorCode::tampered,
+      fmt::format("{} was of format 2 when this machine used it, and its keyring now is one "
+                  "of format 1: a person who had an earlier key of the volume can have "
+                  "made it",
+                  place.path));
 }
 
 // The volume has another key than the one by which this machine knows it. That is its successor if
@@ -138,8 +166,12 @@ bool is_known_by(const VolumePlace& place, const metadata::KeyTree& keys,
 Result<> follow_rotation(const VolumePlace& place, const metadata::KeyTree& keys,
                          const metadata::KeyringAccess& access, bool is_named,
                          const Error& refusal) {
-  if (!is_known_by(place, keys, access.follows)) {
-    if (!is_known_by(place, keys, keys.previous_fingerprint())) return tl::unexpected(refusal);
+  const auto vouched = known_by(place, keys, access.follows);
+  NACRE_TRY(check_not_of_older_format(place, keys, vouched));
+  if (!vouched.is_known) {
+    const auto previous = known_by(place, keys, keys.previous_fingerprint());
+    if (!previous.is_known) return tl::unexpected(refusal);
+    NACRE_TRY(check_not_of_older_format(place, keys, previous));
     if (!is_named) {
       NACRE_TRY(ask_to_confirm(place, unvouched_rotation(place), fingerprint_of(keys)));
     }
@@ -287,7 +319,10 @@ Result<> recognise(const VolumePlace& place, const metadata::KeyTree& keys,
   if (!known->other_path.empty()) {
     pin(found, fmt::format("{} is the volume that is known as {}.", place.path, known->other_path));
   }
-  if (known->is_known) return {};
+  if (known->is_known) {
+    if (found.is_format_2 && !known->was_format_2) note_format_2(found);
+    return {};
+  }
   if (access.is_unconfirmed && !is_named) {
     NACRE_TRY(ask_to_confirm(place, unknown_volume(place), found.fingerprint));
   }
@@ -352,8 +387,12 @@ void remember_new_volume(const VolumePlace& place, const metadata::KeyTree& keys
 }
 
 void remember_fingerprint(const VolumePlace& place, const std::string& volume_id,
-                          const std::string& fingerprint) {
-  pin({.path = place.path, .volume_id = volume_id, .fingerprint = fingerprint}, {});
+                          const std::string& fingerprint, bool is_format_2) {
+  pin({.path = place.path,
+       .volume_id = volume_id,
+       .fingerprint = fingerprint,
+       .is_format_2 = is_format_2},
+      {});
 }
 
 }  // namespace nacre::tools

@@ -68,7 +68,7 @@ void warn_of_legacy_cipher(const VolumePlace& place, const metadata::Superblock&
 void remember_new_volume(const VolumePlace& place, const metadata::KeyTree& keys);
 // The same for a volume that a daemon rotates, of which only the fingerprint is known.
 void remember_fingerprint(const VolumePlace& place, const std::string& volume_id,
-                          const std::string& fingerprint);
+                          const std::string& fingerprint, bool is_format_2);
 
 std::string fingerprint_of(const metadata::KeyTree& keys);
 

@@ -170,7 +170,7 @@ Result<std::string> learn_fingerprint(const fs::MountEntry& mount) {
   NACRE_TRY(other.check_serves(mount, place.path));
   NACRE_ASSIGN(const auto reply, other.request("rotation", std::nullopt));
   const std::string fingerprint = text(reply, "fingerprint");
-  remember_fingerprint(place, text(reply, "volume_id"), fingerprint);
+  remember_fingerprint(place, text(reply, "volume_id"), fingerprint, number(reply, "format") == 2);
   return fingerprint;
 }
 
@@ -197,7 +197,7 @@ Result<std::optional<std::string>> begin_in_mount(const fs::MountEntry& mount,
   NACRE_ASSIGN(const auto reply, other.request_with(message, seals.view(), std::nullopt));
   if (const auto survey = reply.find("survey"); survey != reply.end()) return std::nullopt;
   const std::string fingerprint = text(reply, "fingerprint");
-  remember_fingerprint(place, text(reply, "volume_id"), fingerprint);
+  remember_fingerprint(place, text(reply, "volume_id"), fingerprint, number(reply, "format") == 2);
   if (asked.format == 2 && number(reply, "format") != 2) {
     return fail(ErrorCode::unsupported,
                 fmt::format("the daemon at {} is of an older version, which cannot move the volume "
