@@ -31,6 +31,7 @@
 #include "gpu_engine/base/mutex.h"
 #include "metadata/keys/keyring.h"
 #include "metadata/keys/keyring_keeper.h"
+#include "metadata/keys/keyring_rotation.h"
 #include "metadata/superblock.h"
 
 namespace nacre::fs {
@@ -129,6 +130,7 @@ class Rotation {
  private:
   enum class Mode : std::uint8_t { background, full_speed };
 
+  Result<> check_not_read_only() const;
   Result<> check_none() const NACRE_EXCLUDES(mutex_);
   Result<> check_can_begin() NACRE_REQUIRES(work_mutex_);
   Result<> begin_locked(const RotationOptions& options, Mode mode) NACRE_REQUIRES(work_mutex_)
@@ -171,8 +173,12 @@ class Rotation {
   // the next epoch.
   Result<metadata::EpochFormat> check_before(const RotationOptions& options)
       NACRE_REQUIRES(work_mutex_);
-  Result<> save_new_keyring(const RotationOptions& options, const BeforeRotation& before)
-      NACRE_EXCLUDES(mutex_);
+  Result<> save_new_keyring(const RotationOptions& options, const BeforeRotation& before,
+                            const metadata::NextKeys& secrets) NACRE_EXCLUDES(mutex_);
+  // The secrets of the next epoch, whose suite and format options and superblock say.
+  Result<metadata::NextKeys> draw_keys(const RotationOptions& options) NACRE_REQUIRES(work_mutex_);
+  // Seals the database's tables for that epoch, while it is used.
+  Result<> prepare_database(const metadata::NextKeys& secrets) NACRE_REQUIRES(work_mutex_);
   struct LoadedSuperblock {
     metadata::Superblock superblock;
     engine::Sha256Digest digest = {};

@@ -75,14 +75,31 @@ Result<Rotation::BeforeRotation> Rotation::settle_before(const RotationOptions& 
   return before;
 }
 
+Result<metadata::NextKeys> Rotation::draw_keys(const RotationOptions& options) {
+  NACRE_ASSIGN(const LoadedSuperblock loaded, load_superblock());
+  const bool is_format_2 = options.to_format_2 || loaded.superblock.has_format_2;
+  return metadata::draw_next_keys(
+      keyring_.current(), *keys_, options.suite.value_or(loaded.superblock.cipher),
+      is_format_2 ? metadata::EpochFormat::two : metadata::EpochFormat::one);
+}
+
+Result<> Rotation::prepare_database(const metadata::NextKeys& secrets) {
+  const auto next = secrets.tree(*keys_, known_superblock_.value_or(engine::Sha256Digest{}));
+  return mounted_.database().prepare_switch(*next, [this]() -> Result<> {
+    LockGuard lock(mutex_);
+    if (!stopping_) return {};
+    return fail(ErrorCode::cancelled, "the volume is closing, and no rotation of keys has begun");
+  });
+}
+
 // Nothing is sealed under the new epoch before both copies are durable, except for the files of the
 // database in format 2, which become valid only then.
-Result<> Rotation::save_new_keyring(const RotationOptions& options, const BeforeRotation& before) {
+Result<> Rotation::save_new_keyring(const RotationOptions& options, const BeforeRotation& before,
+                                    const metadata::NextKeys& secrets) {
   const bool is_format_2 = before.format != metadata::EpochFormat::one;
   const auto make = [&](const metadata::Keyring& current) -> Result<metadata::KeyringRotation> {
-    NACRE_ASSIGN(auto next,
-                 metadata::begin_keyring_rotation(current, *keys_, before.superblock, before.suite,
-                                                  before.format, options.seals));
+    NACRE_ASSIGN(auto next, metadata::begin_keyring_rotation(current, *keys_, before.superblock,
+                                                             secrets, options.seals));
     if (options.passphrase != nullptr && !is_format_2) {
       NACRE_ASSIGN(const bool confirmed, metadata::confirm_passphrase(next.keyring, *next.keys,
                                                                       options.passphrase->view()));

@@ -212,7 +212,13 @@ void Rotation::end_survey(const Result<>& outcome) {
       message_ = outcome ? std::string() : outcome.error().message;
     }
   }
-  if (keys_->is_rotating() || is_stopping) return;
+  if (keys_->is_rotating()) return;
+  if (const auto abandoned = mounted_.database().abandon_switch(); !abandoned) {
+    spdlog::warn("files for an epoch that did not begin cannot be removed: {}",
+                 abandoned.error().message);
+    return;  // the new keyring may be there, and then the digests count
+  }
+  if (is_stopping) return;
   if (const auto forgotten = forget_digests(); !forgotten) {
     spdlog::warn("digests of records that nothing asks for cannot be removed: {}",
                  forgotten.error().message);

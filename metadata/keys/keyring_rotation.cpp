@@ -75,37 +75,75 @@ Result<void> give_volume_key(Recipient& recipient, const engine::VolumeId& volum
   return seal_volume_key(recipient, volume_id, *seal, volume_key, follows);
 }
 
+Result<void> check_none_is_under_way(const Keyring& keyring, const KeyTree& keys) {
+  if (!keys.is_rotating() && keyring.epochs.size() == 1) return {};
+  return fail(ErrorCode::busy,
+              "a rotation of this volume's keys is under way: let it come to its end first "
+              "('nacre key status' tells how far it is)");
+}
+
+SecretBytes twin_of(const SecretBytes& secret) {
+  return SecretBytes(secret.view());
+}
+EpochKey twin_of(const EpochKey& epoch) {
+  return {.number = epoch.number,
+          .suite = epoch.suite,
+          .key = twin_of(epoch.key),
+          .format = epoch.format};
+}
+
 }  // namespace
+
+std::unique_ptr<KeyTree> NextKeys::tree(const KeyTree& keys,
+                                        const engine::Sha256Digest& superblock) const {
+  std::vector<EpochKey> epochs = keys.epochs();
+  epochs.push_back(twin_of(epoch));
+  return std::make_unique<KeyTree>(keys.volume_id(), twin_of(volume_key), std::move(epochs),
+                                   keys.volume_key(), superblock);
+}
+
+Result<NextKeys> draw_next_keys(const Keyring& keyring, const KeyTree& keys,
+                                engine::CipherSuite suite, EpochFormat format) {
+  NACRE_TRY(check_none_is_under_way(keyring, keys));
+  if (keyring.epochs.back().number == UINT32_MAX) {
+    return fail(ErrorCode::too_big, "this volume has had 2^32 epochs, the most that there are");
+  }
+  NextKeys next{.volume_key = SecretBytes(volume_key_size_bytes),
+                .epoch = {.number = keyring.epochs.back().number + 1,
+                          .suite = suite,
+                          .key = SecretBytes(engine::key_size_bytes(suite)),
+                          .format = std::max(format, keyring.epochs.back().format)}};
+  engine::random_bytes(next.volume_key.mutable_view());
+  engine::random_bytes(next.epoch.key.mutable_view());
+  return next;
+}
 
 Result<KeyringRotation> begin_keyring_rotation(const Keyring& keyring, const KeyTree& keys,
                                                const engine::Sha256Digest& superblock,
                                                engine::CipherSuite suite, EpochFormat format,
                                                std::span<const RecipientSeal> seals) {
-  if (keys.is_rotating() || keyring.epochs.size() != 1) {
-    return fail(ErrorCode::busy,
-                "a rotation of this volume's keys is under way: let it come to its end first "
-                "('nacre key status' tells how far it is)");
-  }
-  if (keyring.epochs.back().number == UINT32_MAX) {
-    return fail(ErrorCode::too_big, "this volume has had 2^32 epochs, the most that there are");
+  NACRE_ASSIGN(const NextKeys secrets, draw_next_keys(keyring, keys, suite, format));
+  return begin_keyring_rotation(keyring, keys, superblock, secrets, seals);
+}
+
+Result<KeyringRotation> begin_keyring_rotation(const Keyring& keyring, const KeyTree& keys,
+                                               const engine::Sha256Digest& superblock,
+                                               const NextKeys& secrets,
+                                               std::span<const RecipientSeal> seals) {
+  NACRE_TRY(check_none_is_under_way(keyring, keys));
+  if (secrets.epoch.number != keyring.epochs.back().number + 1 ||
+      secrets.epoch.format < keyring.epochs.back().format) {
+    return fail(ErrorCode::busy, "the keyring has other epochs than when the new keys were drawn");
   }
   // The end of the rotation needs one more generation: a rotation that could not end is not begun.
   NACRE_TRY(check_generation(next_generation(next_generation(keyring.generation)), "keyring"));
   KeyringRotation next{.keyring = keyring};
   const engine::VolumeId& volume_id = keys.volume_id();
-  SecretBytes volume_key(volume_key_size_bytes);
-  engine::random_bytes(volume_key.mutable_view());
-  EpochKey epoch{.number = keyring.epochs.back().number + 1,
-                 .suite = suite,
-                 .key = SecretBytes(engine::key_size_bytes(suite)),
-                 .format = std::max(format, keyring.epochs.back().format)};
-  engine::random_bytes(epoch.key.mutable_view());
-
-  std::vector<EpochKey> epochs = keys.epochs();
-  epochs.push_back(std::move(epoch));
+  next.keys = secrets.tree(keys, superblock);
+  const SecretBytes& volume_key = secrets.volume_key;
   next.keyring.generation = next_generation(keyring.generation);
   next.keyring.epochs.clear();
-  for (const EpochKey& each : epochs) {
+  for (const EpochKey& each : next.keys->epochs()) {
     NACRE_ASSIGN(WrappedEpoch wrapped, wrap_epoch(volume_id, volume_key.view(), each));
     next.keyring.epochs.push_back(std::move(wrapped));
   }
@@ -114,11 +152,9 @@ Result<KeyringRotation> begin_keyring_rotation(const Keyring& keyring, const Key
         give_volume_key(recipient, volume_id, volume_key.view(), keys.fingerprint(),
                         is_of_format_2(next.keyring) ? seals : std::span<const RecipientSeal>()));
   }
-  SecretBytes previous = keys.volume_key();
+  const SecretBytes previous = keys.volume_key();
   NACRE_ASSIGN(next.keyring.sealed_previous_volume_key,
                seal_previous_volume_key(volume_id, volume_key.view(), previous.view()));
-  next.keys = std::make_unique<KeyTree>(volume_id, std::move(volume_key), std::move(epochs),
-                                        std::move(previous), superblock);
   next.keyring.previous_superblock = superblock;
   return next;
 }

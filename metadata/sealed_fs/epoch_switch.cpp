@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "metadata/sealed_fs/page_file.h"
@@ -59,10 +60,12 @@ Result<void> give_names(BackingDirectory& directory, const std::string& folder,
 
 }  // namespace
 
-Result<void> remove_resealed_files(BackingDirectory& directory, const std::string& folder) {
+Result<void> remove_resealed_files(BackingDirectory& directory, const std::string& folder,
+                                   const std::function<bool(const std::string& path)>& is_kept) {
   NACRE_ASSIGN(const auto names, directory.list(folder));
   for (const std::string& name : names) {
-    if (is_resealed(name)) NACRE_TRY(directory.remove(fmt::format("{}/{}", folder, name)));
+    if (!is_resealed(name) || (is_kept && is_kept(lasting_path(folder, name)))) continue;
+    NACRE_TRY(directory.remove(fmt::format("{}/{}", folder, name)));
   }
   return {};
 }
@@ -131,7 +134,11 @@ Result<SealedFileSystem::Sources> SealedFileSystem::reseal_finished(
     const bool is_small = file_class == FileClass::other && !name.ends_with(resealed_suffix);
     if (file_class != FileClass::table && !is_small) continue;
     const auto made = [&]() NACRE_REQUIRES(replacing_mutex_) -> Result<FileSalt> {
-      if (!is_small) return make_resealed_table(*directory_, path, *keys_, next, padding_);
+      if (!is_small) {
+        // The number of a table is given out once, so this is the same table.
+        if (const auto salt = prepared_salt(path, next)) return *salt;
+        return make_resealed_table(*directory_, path, *keys_, next, padding_);
+      }
       NACRE_ASSIGN(FileSeal to, FileSeal::create(next, path, padding_));
       ResealChanges changes;
       if (name == "CURRENT") changes.expected_content = current_content();
@@ -152,6 +159,78 @@ Result<SealedFileSystem::Sources> SealedFileSystem::reseal_finished(
     sources[path] = *made;
   }
   return sources;
+}
+
+Result<std::size_t> SealedFileSystem::prepare_switch(const std::string& folder,
+                                                     const std::set<std::string>& needed,
+                                                     const KeyTree& next,
+                                                     const std::function<Result<void>()>& go_on) {
+  NACRE_TRY(check_writable(folder));
+  const engine::Sha256Digest fingerprint = next.fingerprint();
+  {
+    const LockGuard lock(prepared_mutex_);
+    if (prepared_for_ != fingerprint) prepared_.clear();
+    prepared_for_ = fingerprint;
+  }
+  std::size_t count = 0;
+  for (const std::string& name : needed) {
+    const std::string path = fmt::format("{}/{}", folder, name);
+    if (parse_file_name(path).file_class != FileClass::table) continue;
+    {
+      const LockGuard lock(prepared_mutex_);
+      if (prepared_.contains(path)) continue;
+    }
+    NACRE_TRY(go_on());
+    const auto made = make_resealed_table(*directory_, path, *keys_, next, padding_);
+    if (!made) {
+      const ErrorCode code = made.error().code;
+      if (code == ErrorCode::not_found || code == ErrorCode::corrupt ||
+          code == ErrorCode::tampered) {
+        continue;
+      }
+      return tl::unexpected(made.error());
+    }
+    ++count;
+    const LockGuard lock(prepared_mutex_);
+    prepared_[path] = *made;
+  }
+  return count;
+}
+
+Result<void> SealedFileSystem::abandon_switch(const std::string& folder) {
+  // If a switch failed in its last step, the new keyring may be there, and needs these files.
+  NACRE_TRY(check_writable(folder));
+  const LockGuard lock(prepared_mutex_);
+  prepared_.clear();
+  return remove_resealed_files(*directory_, folder);
+}
+
+Result<void> SealedFileSystem::keep_prepared(const std::string& folder,
+                                             const std::set<std::string>& needed,
+                                             const KeyTree& next) {
+  const LockGuard lock(prepared_mutex_);
+  if (prepared_for_ != next.fingerprint()) prepared_.clear();
+  return remove_resealed_files(
+      *directory_, folder, [&](const std::string& path) NACRE_REQUIRES(prepared_mutex_) {
+        return prepared_.contains(path) && needed.contains(path.substr(folder.size() + 1));
+      });
+}
+
+// None if the file is not there as it was made: then another one is made.
+std::optional<FileSalt> SealedFileSystem::prepared_salt(const std::string& path,
+                                                        const KeyTree& next) {
+  const LockGuard lock(prepared_mutex_);
+  const auto prepared = prepared_.find(path);
+  if (prepared == prepared_.end()) return std::nullopt;
+  const auto file = directory_->open(resealed_path(path), OpenMode::read);
+  if (!file) return std::nullopt;
+  std::array<Byte, file_header_size_bytes> bytes{};
+  const auto got = (*file)->read(0, bytes);
+  const auto header =
+      got ? decode_file_header(ByteView(bytes).first(*got)) : tl::unexpected<Error>(got.error());
+  const bool is_ours =
+      header && header->salt == prepared->second && header->epoch == next.current_epoch_number();
+  return is_ours ? std::optional(prepared->second) : std::nullopt;
 }
 
 // What CURRENT says while this database is open.
@@ -182,7 +261,7 @@ Result<void> SealedFileSystem::switch_epoch(const std::string& folder,
                                             const KeyTree& next,
                                             const std::function<Result<void>()>& commit) {
   NACRE_TRY(check_writable(folder));
-  NACRE_TRY(remove_resealed_files(*directory_, folder));
+  NACRE_TRY(keep_prepared(folder, needed, next));
   LockGuard replacing(replacing_mutex_);
   LockGuard log_lock(log_mutex_);
   const auto manifest = live_manifest_.lock();

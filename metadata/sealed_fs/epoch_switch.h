@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -27,7 +28,10 @@
 namespace nacre::metadata {
 
 // Removes the files of an attempt that did not get as far as its keyring.
-Result<void> remove_resealed_files(BackingDirectory& directory, const std::string& folder);
+// kept: the paths whose new files stay.
+Result<void> remove_resealed_files(
+    BackingDirectory& directory, const std::string& folder,
+    const std::function<bool(const std::string& path)>& is_kept = {});
 
 // Seals a table anew, page by page, under the current epoch of next. The new file is durable under
 // resealed_path(). padding is the volume's. Returns the salt of the old file, which the new one

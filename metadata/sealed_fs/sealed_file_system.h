@@ -65,6 +65,14 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   // Seals the files of an older epoch anew that RocksDB keeps open or never replaces: manifest,
   // CURRENT, IDENTITY, OPTIONS. The other files go when RocksDB has replaced its tables and logs.
   Result<void> reseal_files(const std::string& folder);
+  // Before a switch to the epoch of next: seals those of the needed tables anew that were not yet,
+  // and returns how many. go_on is asked before each; its error ends the call. A table that is gone
+  // or damaged is left to the switch.
+  Result<std::size_t> prepare_switch(const std::string& folder, const std::set<std::string>& needed,
+                                     const KeyTree& next,
+                                     const std::function<Result<void>()>& go_on)
+      NACRE_EXCLUDES(prepared_mutex_);
+  Result<void> abandon_switch(const std::string& folder) NACRE_EXCLUDES(prepared_mutex_);
   // Begins a rotation to an epoch of format 2 (epoch_switch.h). next has that epoch, and needed
   // names the files that must be there. commit makes next's keys durable, and makes them the keys
   // of this file system. May be called only while no thread writes and RocksDB is at rest, and if
@@ -159,6 +167,11 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   using Sources = std::map<std::string, FileSalt, std::less<>>;
   Result<Sources> reseal_finished(const std::string& folder, const std::set<std::string>& needed,
                                   const KeyTree& next) NACRE_REQUIRES(replacing_mutex_);
+  // Keeps what prepare_switch() made for that epoch and the switch needs, and removes the rest.
+  Result<void> keep_prepared(const std::string& folder, const std::set<std::string>& needed,
+                             const KeyTree& next) NACRE_EXCLUDES(prepared_mutex_);
+  std::optional<FileSalt> prepared_salt(const std::string& path, const KeyTree& next)
+      NACRE_EXCLUDES(prepared_mutex_);
   Result<void> check_tables_are(const Sources& sources) NACRE_EXCLUDES(tables_mutex_);
   Bytes current_content() const NACRE_REQUIRES(replacing_mutex_);
   Result<void> reopen_tables() NACRE_EXCLUDES(tables_mutex_);
@@ -198,6 +211,11 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   // The open tables.
   std::vector<std::weak_ptr<PageReader>> tables_ NACRE_GUARDED_BY(tables_mutex_);
   std::size_t tables_swept_at_ NACRE_GUARDED_BY(tables_mutex_) = 64;
+  Mutex prepared_mutex_;  // guards the next two
+  // Tables that were sealed anew for the epoch of a volume key, by path, with the salt of old and
+  // new file.
+  Sources prepared_ NACRE_GUARDED_BY(prepared_mutex_);
+  engine::Sha256Digest prepared_for_ NACRE_GUARDED_BY(prepared_mutex_) = {};
   Mutex replacing_mutex_;  // held to rename or remove a file; guards the next two
   std::string live_manifest_path_ NACRE_GUARDED_BY(replacing_mutex_);
   std::weak_ptr<ManifestWriter> live_manifest_ NACRE_GUARDED_BY(replacing_mutex_);

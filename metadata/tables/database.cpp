@@ -61,6 +61,12 @@ class DatabaseImpl final : public Database {
   std::unique_ptr<CommittedView> committed_view() const override {
     return store_->committed_view();
   }
+  Result<void> prepare_switch(const KeyTree& next,
+                              const std::function<Result<void>()>& go_on) override {
+    if (read_only_) return fail(ErrorCode::read_only, "the database is open for reading only");
+    return store_->prepare_switch(next, go_on);
+  }
+  Result<void> abandon_switch() override { return store_->abandon_switch(); }
   Result<void> switch_epoch(const KeyTree& next,
                             const std::function<Result<void>()>& commit) override;
   Result<std::vector<std::string>> reseal(const std::function<Result<void>()>& go_on) override;

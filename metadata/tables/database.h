@@ -136,6 +136,15 @@ class Database {
   // wait.
   virtual std::unique_ptr<CommittedView> committed_view() const = 0;
 
+  // Seals tables anew under the epoch that next has, next to the files that count, so that
+  // switch_epoch() with that epoch has little left to do. Nothing waits for it. go_on is asked
+  // between two tables; its error ends the call. Errors: also no_space, io.
+  virtual Result<void> prepare_switch(const KeyTree& next,
+                                      const std::function<Result<void>()>& go_on) = 0;
+  // Removes what prepare_switch() made, if no switch follows. Errors: io; that of switch_epoch(),
+  // if it failed so that its keys may count. Then nothing is removed.
+  virtual Result<void> abandon_switch() = 0;
+
   // The beginning of a rotation of keys to an epoch of format 2, which next has: every file of the
   // database is sealed anew under it; then commit makes next's keys durable, and the current ones
   // of this database's; from then on nothing sealed under the older ones counts. Commits wait,

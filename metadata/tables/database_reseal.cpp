@@ -20,6 +20,9 @@ constexpr std::string_view rewriting = "writing a table anew";
 constexpr int try_count_max = 2000;
 constexpr std::chrono::milliseconds try_pause{5};
 constexpr std::uint64_t table_size_bytes_max = 16u << 20;
+// Rounds in which tables are sealed anew before a switch of epochs, and what is left to the switch.
+constexpr int prepare_round_count = 4;
+constexpr std::size_t few_tables = 2;
 constexpr std::size_t check_piece_bytes = 256u << 10;
 
 }  // namespace
@@ -54,6 +57,22 @@ Result<void> RocksdbStore::switch_epoch(const KeyTree& next,
   NACRE_TRY(switched);
   if (!resumed.ok()) return tl::unexpected<Error>(to_error(resumed, rewriting));
   return {};
+}
+
+// Tables come and go meanwhile, so another round has those of the last round's time.
+Result<void> RocksdbStore::prepare_switch(const KeyTree& next,
+                                          const std::function<Result<void>()>& go_on) {
+  for (int round = 0; round < prepare_round_count; ++round) {
+    NACRE_ASSIGN(const auto needed, needed_files());
+    NACRE_ASSIGN(const std::size_t made,
+                 file_system_->prepare_switch(std::string(database_folder), needed, next, go_on));
+    if (made <= few_tables) break;
+  }
+  return {};
+}
+
+Result<void> RocksdbStore::abandon_switch() {
+  return file_system_->abandon_switch(std::string(database_folder));
 }
 
 // If a compaction met damage, RocksDB would refuse all writes; so the table is checked first.

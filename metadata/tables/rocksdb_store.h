@@ -64,6 +64,9 @@ class RocksdbStore {
   std::unique_ptr<CommittedView> committed_view() const;
   // See Database; by the writing thread.
   Result<void> switch_epoch(const KeyTree& next, const std::function<Result<void>()>& commit);
+  // As those of Database. Any thread may call them, one at a time.
+  Result<void> prepare_switch(const KeyTree& next, const std::function<Result<void>()>& go_on);
+  Result<void> abandon_switch();
   // As Database::reseal(). begin_reseal() is called by the writing thread.
   Result<void> begin_reseal();
   Result<std::vector<std::string>> finish_reseal(const std::function<Result<void>()>& go_on);

@@ -156,9 +156,15 @@ def check_daemons(volume):
         check_memory(pid, (CACHE_MIB + DIRTY_MIB) << 20)
 
 
-def rotate(volume, rate, moves):
-    volume.run("nacre", "key", "rotate", "--rate", rate, "--no-wait",
+def rotate(volume, rate, moves, is_past_survey=False):
+    """is_past_survey: waits until all records were read, which precedes a rotation in format 2."""
+    volume.run("nacre", "key", "rotate", "--rate", "1G" if is_past_survey else rate, "--no-wait",
                *(("--format", "2") if moves else ()), volume.mnt)
+    if not is_past_survey:
+        return
+    while status(volume).get("stage") == "survey":
+        time.sleep(0.01)
+    volume.run("nacre", "key", "rotate", "--resume", "--rate", rate, volume.mnt, expect=(0, 8))
 
 
 def check_format_2(volume):
@@ -189,7 +195,8 @@ def main():
         rotations = within = 0
         for _ in range(arguments.kills):
             if status(volume)["rotation"] == "none":
-                rotate(volume, chance.choice(RATES), arguments.move)
+                rotate(volume, chance.choice(RATES), arguments.move,
+                       arguments.move and chance.random() < 0.7)
                 rotations += 1
             work.start()
             time.sleep(chance.uniform(0.01, 0.45))

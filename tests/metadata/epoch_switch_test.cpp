@@ -130,6 +130,61 @@ TEST_P(EpochSwitch, leaves_every_row_and_only_files_of_the_new_epoch) {
   EXPECT_EQ(rows_on(disk_, keys_after(GetParam())).value(), rows_);
 }
 
+// What was sealed anew before is not sealed once more while nothing can be written. What came since
+// is, and what went is removed.
+TEST_P(EpochSwitch, uses_what_was_prepared_for_it) {
+  const auto next = keys_after(GetParam());
+  ASSERT_TRUE(database_->snapshot());
+  ASSERT_TRUE(database_->prepare_switch(*next, [] { return Result<void>(); }));
+  std::map<std::string, Bytes> prepared;
+  for (const std::string& path : disk_->files()) {
+    if (path.starts_with("db/rekey-")) prepared[path] = disk_->load(path).value();
+  }
+  ASSERT_FALSE(prepared.empty());
+  disk_->store("db/rekey-000999.sst.dbtmp", prepared.begin()->second);
+  put_some(*database_, 3);
+  rows_ = read_rows(*database_).value();
+  ASSERT_TRUE(begin());
+  for (const auto& [path, bytes] : prepared) {
+    const std::string name = path.substr(std::string("db/rekey-").size());
+    const auto now = disk_->load("db/" + name.substr(0, name.size() - 6));
+    if (now) {
+      EXPECT_EQ(*now, bytes) << path;
+    }
+    EXPECT_FALSE(disk_->load(path));
+  }
+  EXPECT_FALSE(disk_->load("db/rekey-000999.sst.dbtmp"));
+  EXPECT_FALSE(disk_->load("db/000999.sst"));
+  EXPECT_EQ(rows_on(disk_->process_kill(), keys_after(GetParam())).value(), rows_);
+}
+
+// Somebody takes a prepared file away, or puts another one in its place.
+TEST_P(EpochSwitch, makes_anew_what_was_prepared_and_is_not_there) {
+  const auto next = keys_after(GetParam());
+  ASSERT_TRUE(database_->snapshot());
+  ASSERT_TRUE(database_->prepare_switch(*next, [] { return Result<void>(); }));
+  bool is_odd = false;
+  for (const std::string& path : disk_->files()) {
+    if (!path.starts_with("db/rekey-")) continue;
+    is_odd = !is_odd;
+    if (is_odd) {
+      disk_->erase(path);
+    } else {
+      disk_->store(path, disk_->load("db/CURRENT").value());
+    }
+  }
+  ASSERT_TRUE(begin());
+  EXPECT_EQ(rows_on(disk_->process_kill(), keys_after(GetParam())).value(), rows_);
+}
+
+TEST_P(EpochSwitch, that_does_not_come_leaves_nothing_that_was_prepared) {
+  ASSERT_TRUE(database_->prepare_switch(*keys_after(GetParam()), [] { return Result<void>(); }));
+  ASSERT_TRUE(database_->abandon_switch());
+  for (const std::string& path : disk_->files())
+    EXPECT_FALSE(path.starts_with("db/rekey-")) << path;
+  EXPECT_EQ(read_rows(*database_).value(), rows_);
+}
+
 // The manifest names its tables also where they were sealed anew.
 TEST_P(EpochSwitch, leaves_tables_that_a_rescue_knows) {
   ASSERT_TRUE(begin());

@@ -43,6 +43,11 @@ class CountedDatabase final : public metadata::Database {
   std::unique_ptr<metadata::CommittedView> committed_view() const override {
     return below_->committed_view();
   }
+  Result<void> prepare_switch(const metadata::KeyTree& next,
+                              const std::function<Result<void>()>& go_on) override {
+    return below_->prepare_switch(next, go_on);
+  }
+  Result<void> abandon_switch() override { return below_->abandon_switch(); }
   Result<void> switch_epoch(const metadata::KeyTree& next,
                             const std::function<Result<void>()>& commit) override {
     return below_->switch_epoch(next, commit);
