@@ -3,6 +3,7 @@
 #include "fs/cache/flush.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "fs/cache/chunk_loader.h"
@@ -75,6 +76,19 @@ std::uint64_t Flush::take(File file, std::uint64_t first_chunk, std::uint64_t la
         place = target.dirty_.erase(place);
         continue;
       }
+      if (mode_ == FlushMode::promised && place->second.promised() == 0) {
+        if ((place->first + 1) * chunk_size > file.durable_size) break;  // no gap, as below
+        ++place;
+        continue;
+      }
+      if (mode_ == FlushMode::promised && (place->first + 1) * chunk_size <= file.durable_size) {
+        DirtyChunk taken = place->second.take_promised(cache_.blocks().block_bytes);
+        taken_bytes_ += taken.size();
+        file.chunks.push_back(Chunk{.index = place->first, .is_split = true});
+        target.flushing_.emplace(place->first, std::move(taken));
+        place = place->second.empty() ? target.dirty_.erase(place) : std::next(place);
+        continue;
+      }
       if (mode_ == FlushMode::complete_chunks && place->second.size() < chunk_size) {
         // This chunk is still being written. Rows past the map's end must not have a gap.
         if (place->first + 1 >= mapped) break;
@@ -84,6 +98,11 @@ std::uint64_t Flush::take(File file, std::uint64_t first_chunk, std::uint64_t la
       taken_bytes_ += place->second.size();
       file.chunks.push_back(Chunk{.index = place->first, .is_new = place->first >= mapped});
       target.flushing_.insert(target.dirty_.extract(place++));
+    }
+    if (mode_ == FlushMode::promised) {
+      target.has_promised_ =
+          std::any_of(target.dirty_.begin(), target.dirty_.end(),
+                      [](const auto& entry) { return entry.second.promised() != 0; });
     }
     // The durable size may reach up to the first byte that is still dirty.
     std::uint64_t limit = target.size_;
@@ -112,8 +131,10 @@ Result<> Flush::run() {
   // them.
   SealedBatch sealed;
   if (!requests_.empty()) {
-    const auto turn = cache_.begin_flush(taken_bytes_, may_use_reserve_);
-    auto appended = turn ? cache_.store().append(requests_) : tl::unexpected(turn.error());
+    // Reserved blocks bring their room along.
+    const bool is_promised = mode_ == FlushMode::promised;
+    const auto turn = cache_.begin_flush(taken_bytes_, may_use_reserve_ || is_promised);
+    auto appended = turn ? append() : tl::unexpected(turn.error());
     if (appended) {
       sealed = std::move(*appended);
     } else {
@@ -149,6 +170,49 @@ void Flush::add_failures(FileFailures& failures) const {
   }
 }
 
+Result<SealedBatch> Flush::append() {
+  const std::uint64_t promised_count = promised_block_count();
+  if (promised_count == 0) {
+    const SharedLock gate(cache_.append_gate());
+    return cache_.store().append(requests_);
+  }
+  const UniqueLock gate(cache_.append_gate());
+  const auto drawn = cache_.draw_reserved(promised_count);
+  return cache_.store().append(requests_);
+}
+
+std::uint64_t Flush::promised_block_count() const {
+  std::uint64_t count = 0;
+  for (const File& file : files_) {
+    for (const Chunk& chunk : file.chunks)
+      count += static_cast<std::uint64_t>(
+          std::popcount(taken_chunk(*file.data, chunk.index).promised()));
+  }
+  return count;
+}
+
+bool Flush::has_gap(const File& file, const Chunk& chunk, const DirtyChunk& dirty) const {
+  const FileData& data = *file.data;
+  const BlockSizes& blocks = cache_.blocks();
+  const std::uint32_t end = std::max(dirty.end(), content_end(chunk.old.row));
+  const SharedLock lock(data.mutex_);
+  return (data.reserved_mask(chunk.index) & blocks.mask_of(0, end) & ~blocks.mask_of(chunk.old) &
+          ~data.mask_of(dirty)) != 0;
+}
+
+// Each reserved block that is not written when the flush is done may need a patch of its own.
+std::size_t Flush::patch_count_limit(const File& file, const Chunk& chunk,
+                                     const DirtyChunk& dirty) const {
+  const FileData& data = *file.data;
+  std::uint32_t reserved = 0;
+  {
+    const SharedLock lock(data.mutex_);
+    reserved = data.reserved_mask(chunk.index);
+  }
+  const std::uint32_t later = reserved & ~cache_.blocks().mask_of(chunk.old) & ~data.mask_of(dirty);
+  return metadata::patch_count_max - static_cast<std::size_t>(std::popcount(later));
+}
+
 const DirtyChunk& Flush::taken_chunk(const FileData& data, std::uint64_t index) {
   const auto taken = data.flushing_.find(index);
   NACRE_CHECK(taken != data.flushing_.end(), "chunk {} of inode {} was not taken", index,
@@ -167,6 +231,12 @@ Result<> Flush::build(File& file, Chunk& chunk) {
   }
   if (old.hole) old.row = ChunkRow{};
   const std::uint32_t end = std::max(dirty.end(), content_end(old.row));
+  if (chunk.is_split && !(old.hole && dirty.covers(0, end))) {
+    NACRE_ASSIGN(bool built, build_runs(file, chunk, dirty, old, /*is_whole=*/false));
+    if (built) return {};
+    NACRE_ASSIGN(built, build_runs(file, chunk, dirty, old, /*is_whole=*/true));
+    return built ? Result<>() : fail(ErrorCode::no_space);
+  }
   if (dirty.is_punched() && build_punched(file, chunk, dirty, old)) return {};
   if (mode_ == FlushMode::everything_inline) {
     NACRE_ASSIGN(const bool built, build_patches(file, chunk, dirty, old.row, /*inlined=*/true));
@@ -179,6 +249,10 @@ Result<> Flush::build(File& file, Chunk& chunk) {
   if (!old.hole && dirty.size() <= cache_.chunk_size_bytes() / patch_share) {
     NACRE_ASSIGN(const bool built, build_patches(file, chunk, dirty, old.row, /*inlined=*/false));
     if (built) return {};
+  }
+  if (has_gap(file, chunk, dirty)) {
+    const auto built = build_runs(file, chunk, dirty, old, /*is_whole=*/true);
+    if (built && *built) return {};
   }
   const Result<> merged = merge(file, chunk, dirty, old);
   if (merged) return {};
@@ -195,7 +269,9 @@ Result<bool> Flush::build_patches(File& file, Chunk& chunk, const DirtyChunk& di
   ChunkRow row = old;
   std::erase_if(row.patches, is_covered);
   erase_written(row, dirty);
-  if (row.patches.size() + dirty.pieces().size() > metadata::patch_count_max) return false;
+  if (row.patches.size() + dirty.pieces().size() > patch_count_limit(file, chunk, dirty)) {
+    return false;
+  }
   chunk.row = std::move(row);
   const InodeNumber inode = file.data->inode_;
   for (const DirtyChunk::Piece& piece : dirty.pieces()) {
@@ -242,8 +318,58 @@ bool Flush::build_punched(File& file, Chunk& chunk, const DirtyChunk& dirty,
   if (end - used < std::min(given_back_bytes_min, cache_.chunk_size_bytes() / patch_share)) {
     return false;
   }
+  if (has_gap(file, chunk, dirty)) return false;
   chunk.buffer = std::move(content);
   build_whole(file, chunk, {chunk.buffer.get(), used});
+  return true;
+}
+
+Result<bool> Flush::build_runs(File& file, Chunk& chunk, const DirtyChunk& dirty,
+                               const MappedChunk& old, bool is_whole) {
+  const BlockSizes& blocks = cache_.blocks();
+  const std::uint32_t end = std::max(dirty.end(), content_end(old.row));
+  const std::uint32_t touched = file.data->mask_of(dirty);
+  const std::uint32_t mask = is_whole ? touched | blocks.mask_of(old) : touched;
+  auto content = std::make_unique<Byte[]>(end);
+  // Blocks that are written for the first time have zeros between the dirty bytes. Others are
+  // stored only as far as they are dirty, or read first.
+  if (is_whole || (touched & blocks.mask_of(old)) != 0) {
+    NACRE_TRY(read_under(file, chunk, dirty, old, {content.get(), end}));
+  } else {
+    dirty.overlay(0, {content.get(), end});
+  }
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> runs;
+  for (std::uint32_t block = 0; block < blocks.per_chunk; ++block) {
+    if ((mask >> block & 1) == 0) continue;
+    std::uint32_t run_end = block + 1;
+    while (run_end < blocks.per_chunk && (mask >> run_end & 1) != 0)
+      ++run_end;
+    runs.emplace_back(block * blocks.block_bytes, std::min(run_end * blocks.block_bytes, end));
+    block = run_end;
+  }
+  ChunkRow row;
+  row.lost = old.row.lost;
+  if (!is_whole) {
+    row = old.row;
+    std::erase_if(row.patches, [&](const ChunkPatch& patch) {
+      return std::any_of(runs.begin(), runs.end(), [&](const auto& run) {
+        return run.first <= patch.offset && patch.offset + patch.valid_size <= run.second;
+      });
+    });
+  }
+  erase_written(row, dirty);
+  if (row.patches.size() + runs.size() > metadata::patch_count_max) return false;
+  chunk.row = std::move(row);
+  chunk.buffer = std::move(content);
+  for (const auto& [from, to] : runs) {
+    const ByteView bytes(chunk.buffer.get() + from, to - from);
+    chunk.seals.push_back(Seal{requests_.size(), chunk.row.patches.size()});
+    chunk.row.patches.push_back(
+        ChunkPatch{.offset = from, .plain_size = to - from, .valid_size = to - from});
+    requests_.push_back(SealRequest{
+        RecordName{file.data->inode_, ChunkIndex{chunk.index}, {}, from, RecordKind::patch}, bytes,
+        file.data->codec()});
+  }
   return true;
 }
 
@@ -336,6 +462,10 @@ Result<> Flush::install(File& file) {
   }
   NACRE_CHECK(mapped == cache_.map().chunk_count(file.new_durable_size),
               "{} chunks are mapped of a file of {} bytes", mapped, file.new_durable_size);
+  for (const Chunk& chunk : file.chunks) {
+    data.note_blocks(chunk.index, cache_.blocks().mask_of(chunk.old),
+                     chunk.is_hole ? 0 : cache_.blocks().mask_of(chunk.row));
+  }
   std::uint64_t flushed = 0;
   for (const auto& [index, dirty] : data.flushing_)
     flushed += dirty.size();
@@ -345,6 +475,7 @@ Result<> Flush::install(File& file) {
   data.dirty_bytes_ -= flushed;
   data.durable_size_ = file.new_durable_size;
   data.note_clean();
+  data.drop_surplus_ranges();
   cache_.observer().durable_state_changed(data.inode_);
   if (flushed > 0) cache_.note_written();
   cache_.change_dirty_bytes(-static_cast<std::int64_t>(flushed));
@@ -360,6 +491,7 @@ void Flush::put_back(File& file) {
     DirtyChunk& dirty = data.dirty_[index];
     change -= static_cast<std::int64_t>(older.size() + dirty.size());
     dirty.merge_under(older);
+    if (dirty.promised() != 0) data.has_promised_ = true;
     change += static_cast<std::int64_t>(dirty.size());
   }
   data.flushing_.clear();
