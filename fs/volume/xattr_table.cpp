@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row's value is the format's version byte and then the attribute's value.
+// A row's value is the format's version byte and then the attribute's value. Rows of reserved
+// blocks lie in the same table and are no attributes.
 #include "fs/volume/xattr_table.h"
 
 #include <fmt/format.h>
+
+#include "metadata/format/reserved_row.h"
 
 namespace nacre::fs {
 
@@ -47,9 +50,9 @@ Result<bool> XattrTable::has_any(InodeNumber inode) const {
   bool any = false;
   const std::string prefix = metadata::xattr_prefix(inode);
   NACRE_TRY(database_.scan(Table::xattrs, prefix, metadata::prefix_end(prefix),
-                           [&](std::string_view, std::string_view) {
-                             any = true;
-                             return false;
+                           [&](std::string_view key, std::string_view) {
+                             any = !metadata::is_reserved_name(key.substr(prefix.size()));
+                             return !any;
                            }));
   return any;
 }
@@ -59,7 +62,8 @@ Result<std::vector<std::string>> XattrTable::names(InodeNumber inode) const {
   const std::string prefix = metadata::xattr_prefix(inode);
   NACRE_TRY(database_.scan(Table::xattrs, prefix, metadata::prefix_end(prefix),
                            [&](std::string_view key, std::string_view) {
-                             names.emplace_back(key.substr(prefix.size()));
+                             const auto name = key.substr(prefix.size());
+                             if (!metadata::is_reserved_name(name)) names.emplace_back(name);
                              return true;
                            }));
   return names;
