@@ -277,8 +277,9 @@ void Ballast::settle(const std::function<std::uint64_t()>& dirty_bytes) {
   const auto space = directory_->space();
   if (!space || room(*space, unwritten_bytes) < missing) return;
   if (const auto taken = resize_held(held + missing); !taken) {
-    spdlog::warn("the disk does not have all the room that is reserved for files: {}",
-                 taken.error().message);
+    // Each later commit tries again.
+    spdlog::debug("the disk does not have all the room that is reserved for files: {}",
+                  taken.error().message);
   }
 }
 

@@ -23,12 +23,12 @@ using fs::Ballast;
 using fs::InodeNumber;
 using metadata::Table;
 
-constexpr std::uint64_t disk_size_bytes = 64u << 20;
-constexpr std::uint64_t block = 4096;
-constexpr std::uint64_t mebibyte = 1u << 20;
-
 class VolumeReserved : public VolumeTest {
  protected:
+  static constexpr std::uint64_t disk_size_bytes = 64u << 20;
+  static constexpr std::uint64_t block = 4096;
+  static constexpr std::uint64_t mebibyte = 1u << 20;
+
   void SetUp() override {
     options_.store.fresh_lane_count = 1;  // as on a small disk
     options_.store.chunk_size_bytes = 64u << 10;
@@ -260,6 +260,17 @@ TEST_F(VolumeReserved, bytes_without_room_fail_no_reserved_ones) {
   expect_content(find(root, "f"), 4 * block, noise(3 * block, 4));
 }
 
+TEST_F(VolumeReserved, bytes_without_room_fail_no_reserved_ones_of_their_file) {
+  const InodeNumber file = make_reserved("f", mebibyte);
+  fill();
+  fill_from_outside();
+  NACRE_EXPECT_OK(try_write(file, mebibyte, noise(3 * mebibyte, 2), /*is_taken=*/true));
+  NACRE_EXPECT_OK(try_write(file, 4 * block, noise(3 * block, 4), /*is_taken=*/true));
+  EXPECT_CODE(no_space, sync(file));
+  lose_power();
+  expect_content(find(root, "f"), 4 * block, noise(3 * block, 4));
+}
+
 // Point 6.
 TEST_F(VolumeReserved, rows_that_cannot_be_read_end_no_mount) {
   make_reserved("f", mebibyte);
@@ -453,6 +464,63 @@ TEST_F(VolumeReserved, what_is_given_back_is_free_after_the_commit) {
   NACRE_EXPECT_OK(sync(found));
 }
 
+// The disk fails at each change in turn, and power is lost. What was synced is there, and what was
+// reserved by then takes its first write.
+TEST_F(VolumeReserved, survives_a_failure_at_every_change) {
+  std::uint64_t change_count = 0;
+  for (std::uint64_t number = 0; number == 0 || number <= change_count; ++number) {
+    SCOPED_TRACE(number);
+    unmount();
+    backing_ = MemoryBacking::create();
+    backing_->set_capacity(disk_size_bytes);
+    NACRE_ASSERT_OK(fs::Mounted::format(backing_, test_keys(), 1, caller_));
+    mount();
+    const InodeNumber file = make_file(root, "f");
+    NACRE_ASSERT_OK(volume().sync_all());
+    const std::uint64_t before = backing_->change_count();
+    if (number > 0) backing_->fail_at(before + number - 1);
+    std::uint64_t reserved_count = 0;   // of the first blocks, durably
+    std::vector<std::uint64_t> synced;  // of these, durably written
+    const auto run = [&]() -> Result<> {
+      NACRE_TRY(volume().allocate(file, AllocateMode::allocate, 0, 64 * block));
+      NACRE_TRY(sync(file));
+      reserved_count = 64;
+      for (const std::uint64_t i : {3, 20, 4, 50, 0}) {
+        NACRE_TRY(try_write(file, i * block, noise(block, i)));
+        NACRE_TRY(sync(file));
+        synced.push_back(i);
+      }
+      // From here on these blocks may be given back.
+      reserved_count = 48;
+      std::erase(synced, std::uint64_t{50});
+      NACRE_TRY(volume().allocate(file, AllocateMode::punch_hole, 48 * block, 8 * block));
+      NACRE_TRY(sync(file));
+      NACRE_TRY(volume().change_attributes(file, {.size = 56 * block}));
+      return sync(file);
+    };
+    const auto outcome = run();
+    if (number == 0) {
+      NACRE_ASSERT_OK(outcome);
+      change_count = backing_->change_count() - before;
+    }
+    lose_power(number);
+    if (HasFatalFailure()) return;
+    const InodeNumber found = find(root, "f");
+    for (const std::uint64_t i : synced)
+      expect_content(found, i * block, noise(block, i));
+    fill_from_outside();
+    for (std::uint64_t i = 0; i < reserved_count; ++i) {
+      // Of the others nobody knows whether they were written.
+      if (std::find(synced.begin(), synced.end(), i) != synced.end()) continue;
+      if (i == 3 || i == 20 || i == 4 || i == 50 || i == 0) continue;
+      NACRE_ASSERT_OK(try_write(found, i * block, noise(block, i + 100)));
+    }
+    if (reserved_count > 0) NACRE_ASSERT_OK(sync(found));
+    backing_->erase("foreign");
+  }
+  EXPECT_GT(change_count, 10u);
+}
+
 TEST(Reservation, finds_every_block_of_its_ranges) {
   const fs::BlockSizes sizes(64u << 10);
   for (std::uint32_t seed = 0; seed < 40; ++seed) {
@@ -487,7 +555,7 @@ TEST(Reservation, finds_every_block_of_its_ranges) {
 }
 
 TEST(Reservation, blocks_fit_a_mask_for_each_chunk_size) {
-  for (std::uint32_t chunk = 4096; chunk <= mebibyte; chunk *= 2) {
+  for (std::uint32_t chunk = 4096; chunk <= 1u << 20; chunk *= 2) {
     const fs::BlockSizes sizes(chunk);
     EXPECT_LE(sizes.per_chunk, 32u);
     EXPECT_EQ(sizes.per_chunk * sizes.block_bytes, chunk);
