@@ -161,6 +161,7 @@ class Rescue final : public DatabaseRescue {
   Result<void> read_groups();
   Result<void> read_tables();
   Result<void> read_table(const std::string& name, const LiveTable* known);
+  bool may_be_newer_than_manifest(std::uint64_t table) const;
   Result<void> read_unknown_tables();
   Result<void> survey(const Source& source, const LiveTable* known);
   void add_damage(const Error& error) {
@@ -187,6 +188,7 @@ class Rescue final : public DatabaseRescue {
   std::vector<Log> logs_;  // those that count, oldest first
   bool may_have_lost_groups_ = false;
   std::optional<ManifestContent> manifest_;
+  std::uint64_t manifest_number_ = 0;
   std::vector<Source> sources_;
   std::array<VersionedRows, table_count> group_rows_;
 };
@@ -293,6 +295,7 @@ Result<void> Rescue::try_manifest(const std::string& name) {
     return refuse_manifest(name, "it lacks a part of the state that it begins with");
   }
   manifest_ = std::move(content);
+  manifest_number_ = number;
   if (is_of_their_branch(*read, logs_)) return {};
   note_other_branch(fmt::format("{:06}.log", logs_.back().number));
   logs_.clear();
@@ -354,11 +357,20 @@ Result<void> Rescue::read_tables() {
   return {};
 }
 
+// Tables and manifests draw their numbers from one count, and a manifest begins with all tables
+// that there are. So a table of a lower number that is not among them was removed before. Its rows
+// are older than those that took their place, but may have higher sequence numbers: RocksDB drops
+// the numbers of rows that it moves to the last level.
+bool Rescue::may_be_newer_than_manifest(std::uint64_t table) const {
+  return table > manifest_number_ && !manifest_->tables.contains(table) &&
+         !manifest_->removed.contains(table);
+}
+
 Result<void> Rescue::read_unknown_tables() {
   for (const auto& name : names_) {
     const FileName parsed = parse_file_name(name);
     if (parsed.file_class != FileClass::table) continue;
-    if (manifest_ && manifest_->tables.contains(parsed.number)) continue;
+    if (manifest_ && !may_be_newer_than_manifest(parsed.number)) continue;
     NACRE_TRY(read_table(name, nullptr));
   }
   return {};

@@ -130,10 +130,13 @@ void apply(const Edit& edit, ManifestContent& content) {
   if (edit.family_name) content.families[edit.family] = *edit.family_name;
   if (edit.is_drop) content.families.erase(edit.family);
   if (edit.first_log) content.first_logs[edit.family] = *edit.first_log;
-  for (const std::uint64_t number : edit.deleted)
+  for (const std::uint64_t number : edit.deleted) {
     content.tables.erase(number);
+    content.removed.insert(number);
+  }
   for (LiveTable table : edit.added) {
     table.family = edit.family;
+    content.removed.erase(table.number);  // it was moved to another level
     content.tables[table.number] = std::move(table);
   }
 }

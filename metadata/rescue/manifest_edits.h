@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct LiveTable {
 };
 struct ManifestContent {
   std::map<std::uint64_t, LiveTable> tables;          // by number
+  std::set<std::uint64_t> removed;                    // numbers of tables that it names as removed
   std::map<std::uint32_t, std::string> families;      // by their id
   std::map<std::uint32_t, std::uint64_t> first_logs;  // of each family; older logs do not count
 };
