@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fs/store/record_keys.h"
 
+#include "fs/store/genuine_check.h"
 #include "gpu_engine/kdf/kdf.h"
 #include "gpu_engine/seal.h"
 #include "metadata/format/rows.h"
@@ -8,6 +9,28 @@
 namespace nacre::fs {
 
 using metadata::KeyTree;
+
+Result<> check_genuine(const FindSystemRow& find, const engine::RecordHeader& header,
+                       ByteView record) {
+  NACRE_ASSIGN(const auto since, find(metadata::system_key_genuine));
+  if (!since) {
+    NACRE_TRY(engine::verify_record_crc(record));
+    return fail(ErrorCode::tampered,
+                "the record is sealed under an older key, and the rows are lost that tell genuine "
+                "records of that key from forged ones");
+  }
+  NACRE_ASSIGN(const std::uint64_t epoch, metadata::decode_u64(*since));
+  if (header.epoch >= epoch) return {};
+  NACRE_ASSIGN(const auto value, find(metadata::genuine_key_of(header.salt, header.counter)));
+  if (value) {
+    NACRE_ASSIGN(const auto digest, metadata::decode_genuine(*value));
+    if (digest == engine::sha256(record)) return {};
+  }
+  NACRE_TRY(engine::verify_record_crc(record));
+  return fail(ErrorCode::tampered,
+              "the record is sealed under an older key, and is none of those that were there when "
+              "the rotation of keys began: it was forged with that key");
+}
 
 Result<std::shared_ptr<const KeyTree::SessionKey>> RecordKeys::find(
     const engine::RecordHeader& header, ByteView record) const {
@@ -37,26 +60,10 @@ Result<> RecordKeys::authenticate(const engine::RecordHeader& header, ByteView r
   return fail(opened.error, opened.detail);
 }
 
-// The record's tag proves nothing, since an attacker who had the older key can make one for any
-// bytes.
 Result<> RecordKeys::check_digest(const engine::RecordHeader& header, ByteView record) const {
-  NACRE_ASSIGN(const auto since,
-               database_.get(metadata::Table::system, metadata::system_key_genuine));
-  // If a repair made the tables anew from the records that existed then, there are no digests.
-  if (!since) return {};
-  NACRE_ASSIGN(const std::uint64_t epoch, metadata::decode_u64(*since));
-  if (header.epoch >= epoch) return {};
-  NACRE_ASSIGN(const auto value,
-               database_.get(metadata::Table::system,
-                             metadata::genuine_key_of(header.salt, header.counter)));
-  if (value) {
-    NACRE_ASSIGN(const auto digest, metadata::decode_genuine(*value));
-    if (digest == engine::sha256(record)) return {};
-  }
-  NACRE_TRY(engine::verify_record_crc(record));
-  return fail(ErrorCode::tampered,
-              "the record is sealed under an older key, and is none of those that were there when "
-              "the rotation of keys began: it was forged with that key");
+  return check_genuine(
+      [&](std::string_view key) { return database_.get(metadata::Table::system, key); }, header,
+      record);
 }
 
 // Otherwise what somebody changed after it was read would get another digest where it is moved.

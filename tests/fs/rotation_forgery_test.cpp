@@ -59,6 +59,27 @@ TEST_F(RotationForgery, of_records_while_a_rotation_is_paused_is_tampering) {
   expect_rotated(2);
 }
 
+// A repair may lose the row which says that records have digests. Then all records counted.
+TEST_F(RotationForgery, of_records_is_tampering_where_nothing_says_which_are_genuine) {
+  open();
+  fill(9);
+  const auto old_keys = unlock(*backing_);
+  NACRE_ASSERT_OK(old_keys);
+  NACRE_ASSERT_OK(rotation_->begin({}));
+  close();
+  ASSERT_GT(forge_records(*backing_, *old_keys->keys, 1), 20u);
+  const auto keys = unlock(*backing_);
+  NACRE_ASSERT_OK(keys);
+  const auto database = metadata::Database::open(backing_, keys->keys, {});
+  NACRE_ASSERT_OK(database);
+  (*database)->erase(metadata::Table::system, metadata::system_key_genuine);
+  ASSERT_TRUE((*database)->freeze() && (*database)->commit_frozen(true) && (*database)->close());
+  open();
+  const Reading reading = read_all();
+  EXPECT_EQ(reading.forged, 0u);
+  EXPECT_GT(reading.refused, 5u);
+}
+
 // Each forgery stands behind a genuine record of the same session: what is found out about the
 // session must not stand for the record.
 TEST_F(RotationForgery, of_every_second_record_is_tampering) {
