@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fs/check/finding.h"
@@ -57,13 +58,20 @@ struct SalvageReport {
   FindingList findings;
 };
 
+// If the segments hold records of two histories of the volume, of which one is that of a copy that
+// was written to, the salvage is refused with the names of both. history then names the one that
+// counts: the first eight or more hexadecimal digits of the salt of the write session that wrote
+// its newest checkpoint. Records of sessions that this checkpoint does not know are then left out.
+//
 // target is empty, or holds what an interrupted salvage left. No other program may use source or
 // target meanwhile. Errors: exists or not_empty because of what target holds; no_space, before
-// anything is written, with the room that the salvage needs; rolled_back if the keyring is older
-// than the one that the checkpoint knows; out_of_memory; io.
+// anything is written, with the room that the salvage needs; tampered if there are two histories
+// and none is named; invalid_argument if no checkpoint has the named one; rolled_back if the
+// keyring is older than the one that the checkpoint knows; out_of_memory; io.
 Result<SalvageReport> salvage_volume(metadata::BackingDirectory& source,
                                      const metadata::VolumeKeys& volume,
                                      const std::shared_ptr<metadata::BackingDirectory>& target,
-                                     engine::Engine& engine, const ProgressFunction& progress);
+                                     engine::Engine& engine, const ProgressFunction& progress,
+                                     std::string_view history = {});
 
 }  // namespace nacre::fs

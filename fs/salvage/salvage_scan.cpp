@@ -69,7 +69,7 @@ class Scan final : public SegmentVisitor {
     input_used_ += bytes.size();
     waiting_.push_back({.offset = offset,
                         .file = file_,
-                        .session = session_of(header.salt),
+                        .session = session_of(header.salt, header.epoch),
                         .stored_size = static_cast<std::uint32_t>(bytes.size())});
     return {};
   }
@@ -181,10 +181,14 @@ class Scan final : public SegmentVisitor {
     found_.all.push_back(record);
   }
 
-  std::uint32_t session_of(const engine::SessionSalt& salt) {
+  // A genuine session has one epoch. But an attacker who has an older key can use its salt again.
+  std::uint32_t session_of(const engine::SessionSalt& salt, std::uint32_t epoch) {
     const auto [place, is_new] =
-        sessions_.emplace(salt, static_cast<std::uint32_t>(sessions_.size()));
-    if (is_new) found_.sessions.push_back(salt);
+        sessions_.emplace(std::pair(salt, epoch), static_cast<std::uint32_t>(sessions_.size()));
+    if (is_new) {
+      found_.sessions.push_back(salt);
+      found_.session_epochs.push_back(epoch);
+    }
     return place->second;
   }
 
@@ -206,7 +210,7 @@ class Scan final : public SegmentVisitor {
   const ProgressFunction& progress_;
   Progress state_{.stage = "segments"};
   FoundRecords found_;
-  std::map<engine::SessionSalt, std::uint32_t> sessions_;
+  std::map<std::pair<engine::SessionSalt, std::uint32_t>, std::uint32_t> sessions_;
   std::uint32_t file_ = 0;
   engine::Arena input_, output_;
   engine::Payload payload_;

@@ -42,6 +42,7 @@ struct FoundRecords {
   std::vector<FoundRecord> all;  // by version
   std::vector<std::string> files;
   std::vector<engine::SessionSalt> sessions;  // the write sessions that sealed the records
+  std::vector<std::uint32_t> session_epochs;  // the key epoch of each of them
   std::uint64_t segment_number_max = 0;
   std::uint64_t inode_max = 0;
   std::uint64_t session_ordinal_max = 0;

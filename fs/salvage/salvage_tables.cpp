@@ -12,6 +12,7 @@
 #include "fs/mount/mounted.h"
 #include "fs/store/chunk_map.h"
 #include "fs/store/segment_store.h"
+#include "gpu_engine/kdf/kdf.h"
 #include "metadata/format/scrub_row.h"
 
 namespace nacre::fs {
@@ -124,6 +125,15 @@ class Rebuild {
     NACRE_TRY(put_number(metadata::system_key_next_segment,
                          std::max(segment, records_.segment_number_max + 1) + segment_margin));
     NACRE_TRY(put_number(metadata::system_key_keyring, context_.volume.keyring.generation));
+    has_digests_ = rows.contains(std::string(metadata::system_key_genuine));
+    const auto& keys = *context_.volume.keys;
+    const auto& epochs = records_.session_epochs;
+    if (!has_digests_ && std::any_of(epochs.begin(), epochs.end(), [&](std::uint32_t epoch) {
+          return keys.is_superseded(epoch);
+        })) {
+      NACRE_TRY(put(Table::system, metadata::system_key_genuine,
+                    metadata::encode_u64(keys.current_epoch_number())));
+    }
     return commit(true);
   }
 
@@ -155,6 +165,12 @@ class Rebuild {
              .inode = record->inode});
         record->is_named = false;
         continue;
+      }
+      // Nothing else says any more which records of older epochs are genuine.
+      NACRE_ASSIGN(const auto header, engine::parse_record_header(*sealed));
+      if (!has_digests_ && context_.volume.keys->is_superseded(header.epoch)) {
+        NACRE_TRY(put(Table::system, metadata::genuine_key_of(header.salt, header.counter),
+                      metadata::encode_genuine(engine::sha256(*sealed))));
       }
       batch.push_back(record);
       batch_bytes += sealed->size();
@@ -241,6 +257,7 @@ class Rebuild {
   std::unique_ptr<metadata::Database> database_;
   std::unique_ptr<SegmentStore> store_;
   std::set<std::uint32_t> known_sessions_;
+  bool has_digests_ = false;  // of the records that were there when the rotation of keys began
   std::size_t pending_bytes_ = 0;
 };
 

@@ -69,11 +69,11 @@ class Salvage : public BackupTest {
     }
   }
 
-  Result<fs::SalvageReport> salvage() {
+  Result<fs::SalvageReport> salvage(std::string_view history = {}) {
     const auto keys = metadata::open_volume_keys(*source_, metadata::VolumeSecret(identity(0)));
     NACRE_EXPECT_OK(keys);
     const auto engine = engine::Engine::create({.thread_count = 2});
-    return fs::salvage_volume(*source_, *keys, target_, **engine, {});
+    return fs::salvage_volume(*source_, *keys, target_, **engine, {}, history);
   }
   static std::string gaps_of(const fs::SalvagedFile& file) {
     std::string text;

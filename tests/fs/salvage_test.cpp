@@ -3,6 +3,8 @@
 // back as it was; what is newer goes to lost+found; what is gone is an error and never zeros.
 #include <algorithm>
 #include <functional>
+#include <regex>
+#include <set>
 
 #include <spdlog/spdlog.h>
 
@@ -306,6 +308,61 @@ TEST_F(Salvage, forged_checkpoints_are_refused) {
     EXPECT_EQ(to_string(finding.verdict), to_string(fs::Verdict::tampered)) << finding.what;
   expect_same(before);
   static_cast<void>(found);
+}
+
+// A copy of the volume was mounted more often, and an attacker put its records behind the volume's
+// own. The highest number counted, and the volume's own newer file was silently missing.
+TEST_F(Salvage, of_two_histories_asks_which_one_counts) {
+  const auto file = make(root, "file", S_IFREG);
+  write(file, 0, "of both");
+  unmount();
+  const auto branch = source_->process_kill();
+  mount();
+  write(file, 0, "its own");
+  make(root, "newer", S_IFREG);
+  unmount();
+  const auto own = source_;
+  source_ = branch;
+  for (int i = 0; i < 3; ++i) {
+    mount();
+    write(file, 0, fmt::format("other {}", i));
+    unmount();
+  }
+  source_ = own;
+  const auto is_segment = [](const std::string& path) { return path.starts_with("segments/"); };
+  const auto paths = own->files();
+  const auto first = *std::find_if(paths.begin(), paths.end(), is_segment);
+  Bytes bytes = *own->load(first);
+  for (const auto& path : branch->files()) {
+    if (!is_segment(path)) continue;
+    const Bytes added = *branch->load(path);
+    bytes.insert(bytes.end(), added.begin() + metadata::segment_header_size_bytes, added.end());
+  }
+  own->store(first, bytes);
+  lose_database(*own);
+  const auto asked = salvage();
+  ASSERT_FALSE(asked);
+  EXPECT_EQ(asked.error().code, ErrorCode::tampered);
+  EXPECT_TRUE(target_->files().empty());
+  const std::string message = asked.error().message;
+  std::set<std::string> contents;
+  const std::regex name("([0-9a-f]{8}) \\(checkpoint");
+  for (std::sregex_iterator at(message.begin(), message.end(), name), end; at != end; ++at) {
+    SCOPED_TRACE(at->str(1));
+    target_ = MemoryBacking::create();
+    const auto report = salvage(at->str(1));
+    NACRE_ASSERT_OK(report);
+    EXPECT_EQ(report->findings.error_count(), 0u) << list(*report);
+    const auto tree = tree_of(target_);
+    contents.insert(tree.contents.at(file));
+    EXPECT_EQ(tree.names.find("newer") != std::string::npos, tree.contents.at(file) == "its own");
+  }
+  EXPECT_TRUE(contents.contains("its own")) << message;
+  EXPECT_TRUE(contents.contains("other 2")) << message;
+  target_ = MemoryBacking::create();
+  const auto unknown = salvage("0123456789abcdef");
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().code, ErrorCode::invalid_argument);
 }
 
 TEST_F(Salvage, goes_on_as_a_volume_that_can_be_salvaged_again) {

@@ -43,6 +43,7 @@ struct Arguments {
   bool json = false;
   std::string engine = "auto";
   std::string salvage_target;
+  std::string salvage_history;
 
   bool wants_keys() const {
     return deep || !scrub || secret.names_passphrase() || !secret.identity.empty() ||
@@ -96,6 +97,7 @@ int run(const Arguments& arguments) {
   if (!arguments.salvage_target.empty()) {
     return salvage({.volume = arguments.volume,
                     .target = arguments.salvage_target,
+                    .history = arguments.salvage_history,
                     .secret = arguments.secret,
                     .engine = arguments.engine,
                     .json = arguments.json});
@@ -172,6 +174,15 @@ std::function<int()> add_arguments(CLI::App& app) {
       ->excludes("--repair")
       ->excludes("--dry-run")
       ->excludes("--undo");
+  app.add_option("--history", arguments->salvage_history,
+                 "If the segments hold two histories of the volume: the one that counts")
+      ->type_name("HEX")
+      ->check([](const std::string& text) {
+        const bool is_name =
+            text.size() >= 8 && text.find_first_not_of("0123456789abcdef") == text.npos;
+        return is_name ? "" : "it has eight or more of the digits 0-9 and a-f";
+      })
+      ->needs("--salvage");
   app.add_flag("--json", arguments->json, "Report as JSON");
   app.add_option("--engine", arguments->engine, "What opens the records: auto, cpu or cuda")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}));

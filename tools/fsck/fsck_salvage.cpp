@@ -60,8 +60,9 @@ Result<fs::SalvageReport> run(const SalvageArguments& arguments, ProgressPrinter
                engine::Engine::create(engine_options(
                    choice, [](std::string_view text) { print_error(std::string(text)); })));
   NACRE_ASSIGN(auto report,
-               fs::salvage_volume(*source.directory, volume, target.directory, *engine,
-                                  [&](const fs::Progress& state) { printer.update(state); }));
+               fs::salvage_volume(
+                   *source.directory, volume, target.directory, *engine,
+                   [&](const fs::Progress& state) { printer.update(state); }, arguments.history));
   remember_new_volume(target, *volume.keys);
   note_made_age(target, volume);
   return report;

@@ -11,6 +11,7 @@ namespace nacre::tools {
 struct SalvageArguments {
   std::string volume;
   std::string target;
+  std::string history;  // empty: the only one
   SecretOptions secret;
   std::string engine = "auto";
   bool json = false;
