@@ -12,6 +12,8 @@
 #include "fs/check/record_index.h"
 #include "fs/checkpoint/checkpoint_records.h"
 #include "fs/repair/chunk_of_records.h"
+#include "fs/repair/own_records.h"
+#include "fs/repair/row_owner.h"
 #include "fs/salvage/salvage_checkpoint.h"
 #include "fs/salvage/salvage_scan.h"
 #include "fs/store/chunk_map.h"
@@ -35,16 +37,6 @@ constexpr std::uint64_t session_ordinal_max =
     (1ull << (64 - metadata::record_version_session_shift)) - 1;
 
 using RowKey = std::pair<Table, std::string>;
-
-std::optional<InodeNumber> inode_of(Table table, std::string_view key, std::string_view value) {
-  if (table == Table::segments || table == Table::system) return std::nullopt;
-  if (table == Table::dentries) {
-    const auto row = metadata::decode_dentry_row(value);
-    return row ? std::optional(row->inode) : std::nullopt;
-  }
-  const auto inode = metadata::decode_inode_key(key.substr(0, sizeof(std::uint64_t)));
-  return inode ? std::optional(*inode) : std::nullopt;
-}
 
 class Rebuild {
  public:
@@ -185,13 +177,22 @@ Result<> Rebuild::fill() {
   NACRE_ASSIGN(auto records, scan_records(*directory_, *volume_.keys, engine_,
                                           volume_.superblock.chunk_size_bytes, notes, progress_));
   RecordOpener opener(*directory_, *volume_.keys, engine_, records);
+  OwnRecords own(*database_, rescue_, *volume_.keys, directory_->description());
+  NACRE_TRY(own.keep_known_sessions(records));
+  NACRE_TRY(own.keep_proven_checkpoints(records, opener));
   NACRE_ASSIGN(const auto checkpoint, find_checkpoint(records, opener, notes));
+  if (checkpoint) NACRE_TRY(own.check_history(records, *checkpoint));
   NACRE_TRY(drop_older_segments());
   if (checkpoint) NACRE_TRY(take_checkpoint(opener, *checkpoint));
-  NACRE_TRY(
-      take_records(records, checkpoint ? checkpoint->root.settled : metadata::RecordVersion{}));
-  NACRE_TRY(move_rows(records));
+  const auto settled = checkpoint ? checkpoint->root.settled : metadata::RecordVersion{};
   NACRE_TRY(take_sessions(records));
+  // The checkpoint may have brought sessions, and digests of records. Its parts are not read again.
+  NACRE_TRY(own.keep_known_sessions(records));
+  NACRE_TRY(own.keep_proven_content(records, opener, [&](const FoundRecord& record) {
+    return place_of(records, record).has_value();
+  }));
+  NACRE_TRY(take_records(records, settled));
+  NACRE_TRY(move_rows(records));
   return raise_numbers(records);
 }
 
@@ -381,7 +382,7 @@ Result<> Rebuild::raise_committed_sizes() {
   return {};
 }
 
-// Restores write sessions whose rows are gone. A session that the database cannot have known stays
+// Restores write sessions whose rows are gone. One that the database cannot have known stays
 // unknown: db/ was put back to an older state then, which the plan reports.
 Result<> Rebuild::take_sessions(const FoundRecords& records) {
   NACRE_ASSIGN(const auto next, number(metadata::system_key_next_session));
