@@ -194,6 +194,14 @@ Result<bool> check_with_database(const std::shared_ptr<BackingDirectory>& direct
     if (!old || *old != edit.before) {
       return changed_since(fmt::format("{} is not the old db/ any more", edit.folder));
     }
+    // The new db/ goes once the old one is back, so the old one must be all that it was.
+    if (!edit.content.empty()) {
+      NACRE_ASSIGN(const Bytes content, digest_of_content(*directory, edit.folder));
+      if (content != edit.content) {
+        return changed_since(
+            fmt::format("{} does not have the content of the old db/ any more", edit.folder));
+      }
+    }
   }
   for (const RepairStep& step : plan.steps) {
     const auto* bytes = std::get_if<BytesEdit>(&step.change);

@@ -66,6 +66,27 @@ Result<Bytes> fingerprint_of(BackingDirectory& directory, std::string_view folde
   return digest.take();
 }
 
+Result<Bytes> digest_of_content(BackingDirectory& directory, std::string_view folder) {
+  NACRE_ASSIGN(const auto names, directory.list(folder));
+  Digest digest;
+  Bytes piece(swapped_piece_size_bytes);
+  for (const auto& name : names) {
+    NACRE_ASSIGN(const auto file,
+                 directory.open(fmt::format("{}/{}", folder, name), metadata::OpenMode::read));
+    NACRE_ASSIGN(const std::uint64_t size, file->size());
+    digest.add(name);
+    digest.add(fmt::format("{}", size));
+    for (std::uint64_t at = 0; at < size; at += piece.size()) {
+      const auto got = file->read(at, piece);
+      if (!got && got.error().code == ErrorCode::out_of_memory) {
+        return tl::unexpected(got.error());
+      }
+      digest.add(got ? as_text(ByteView(piece).first(*got)) : "cannot be read");
+    }
+  }
+  return digest.take();
+}
+
 Result<Bytes> digest_of_rows(const std::shared_ptr<BackingDirectory>& directory,
                              const metadata::VolumeKeys& volume, const RepairPlan* undone) {
   NACRE_ASSIGN(const auto database,

@@ -16,6 +16,9 @@ std::string database_folder_of(std::string_view plan_name);  // "db.NAME"
 // A digest of the names, sizes and headers of a folder's files. It stays the same for as long as
 // the database is not opened for writing.
 Result<Bytes> fingerprint_of(metadata::BackingDirectory& directory, std::string_view folder);
+// A digest of all bytes of a folder's files. Bytes that the medium cannot read count as such, so
+// the digest is another one once they can be read.
+Result<Bytes> digest_of_content(metadata::BackingDirectory& directory, std::string_view folder);
 // A digest of all rows. With undone it is that of the rows with the plan's row steps undone; null
 // means the rows as they are.
 Result<Bytes> digest_of_rows(const std::shared_ptr<metadata::BackingDirectory>& directory,

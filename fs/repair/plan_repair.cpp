@@ -179,6 +179,7 @@ Result<RepairDraft> plan_with_new_database(
   const auto& holder = options.scratch ? options.scratch : directory;
   DatabaseEdit edit{.folder = database_folder_of(name), .before = {}, .after = {}};
   NACRE_ASSIGN(edit.before, fingerprint_of(*directory, metadata::database_folder));
+  NACRE_ASSIGN(edit.content, digest_of_content(*directory, metadata::database_folder));
   const auto view = with_database(directory, holder, edit.folder);
   RepairDraft made;
   NACRE_ASSIGN(made.database, rebuild_database(directory, view, rescue, volume, engine, progress));

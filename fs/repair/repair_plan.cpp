@@ -77,7 +77,8 @@ json to_json(const DatabaseEdit& change) {
   return {{"step", "database"},
           {"folder", change.folder},
           {"before", to_hex(change.before)},
-          {"after", to_hex(change.after)}};
+          {"after", to_hex(change.after)},
+          {"content", to_hex(change.content)}};
 }
 json to_json(const RepairStep& step) {
   json line = std::visit([](const auto& change) { return to_json(change); }, step.change);
@@ -202,7 +203,8 @@ void read_step(Line& line, RepairPlan& plan) {
   } else if (kind == "database") {
     step.change = DatabaseEdit{.folder = line.text("folder"),
                                .before = line.bytes("before"),
-                               .after = line.bytes("after")};
+                               .after = line.bytes("after"),
+                               .content = line.has("content") ? line.bytes("content") : Bytes{}};
   } else {
     line.fail();
   }

@@ -45,6 +45,8 @@ struct DatabaseEdit {
   std::string folder;  // holds the new db/ before the swap, the damaged one after it
   Bytes before;        // fingerprint of the damaged one's files (database_swap.h)
   Bytes after;         // digest of the new one's rows, before the plan's other steps
+  // Digest of all bytes of the damaged one's files. Empty in plans that earlier versions made.
+  Bytes content = {};
 };
 
 struct RepairStep {
