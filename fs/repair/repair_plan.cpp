@@ -24,6 +24,8 @@ constexpr std::uint64_t plan_version = 1;
 constexpr std::string_view plan_suffix = ".plan";
 constexpr std::string_view plan_magic = "NRPL";
 constexpr std::size_t piece_size_bytes = 256u << 10;
+constexpr std::size_t sealed_piece_size_bytes_max =
+    piece_size_bytes + metadata::sealed_secret_overhead_bytes;
 constexpr std::size_t plan_size_bytes_max = 1u << 30;
 
 std::string to_hex(ByteView bytes) {
@@ -370,24 +372,42 @@ Result<RepairPlan> load_plan(metadata::BackingDirectory& directory, const metada
   const std::string path = path_of(name);
   NACRE_ASSIGN(const bool exists, directory.exists(path));
   if (!exists || name.empty()) return no_such_plan(directory, name);
-  NACRE_ASSIGN(const Bytes file, metadata::read_file(directory, path, plan_size_bytes_max * 2));
+  NACRE_ASSIGN(const auto file, directory.open(path, metadata::OpenMode::read));
+  NACRE_ASSIGN(const std::uint64_t file_size, file->size());
   const SecretBytes key = keys.volume_subkey(plan_purpose);
-  if (as_text(file).substr(0, plan_magic.size()) != plan_magic) {
+  // Nothing but what is authenticated is kept in memory, so a large file of an attacker's costs no
+  // more than one piece.
+  Bytes piece(sealed_piece_size_bytes_max);
+  std::uint64_t at = 0;
+  const auto read = [&](std::size_t size) -> Result<ByteView> {
+    const auto got = file->read(at, MutableByteView(piece).first(size));
+    if (!got) return add_context(got.error(), path);
+    at += *got;
+    return ByteView(piece).first(*got);
+  };
+  NACRE_ASSIGN(const ByteView magic, read(plan_magic.size()));
+  if (as_text(magic) != plan_magic) {
     return fail(ErrorCode::corrupt, path + ": this is no repair plan");
   }
   std::string text;
-  ByteView rest = ByteView(file).subspan(plan_magic.size());
-  for (std::uint64_t index = 0; !rest.empty(); ++index) {
-    const std::size_t size = rest.size() < 4 ? rest.size() : load_le<std::uint32_t>(rest.data());
-    if (rest.size() < 4 || size > rest.size() - 4) {
+  for (std::uint64_t index = 0; at < file_size; ++index) {
+    NACRE_ASSIGN(const ByteView head, read(sizeof(std::uint32_t)));
+    const std::uint32_t size =
+        head.size() == sizeof(std::uint32_t) ? load_le<std::uint32_t>(head.data()) : 0;
+    if (size == 0 || size > file_size - at) {
       return fail(ErrorCode::corrupt, path + ": the repair plan is cut off");
     }
-    const auto piece = rest.subspan(4, size);
-    rest = rest.subspan(4 + size);
+    if (size > piece.size()) {
+      return fail(ErrorCode::corrupt, path + ": a piece of the repair plan is too large");
+    }
+    NACRE_ASSIGN(const ByteView sealed, read(size));
     const auto opened = metadata::open_secret(
-        key.view(), as_bytes(piece_data(keys, name, index, rest.empty())), piece);
+        key.view(), as_bytes(piece_data(keys, name, index, at == file_size)), sealed);
     if (!opened) return add_context(opened.error(), path);
     text += as_text(opened->view());
+    if (text.size() > plan_size_bytes_max) {
+      return fail(ErrorCode::corrupt, path + ": the repair plan is too large");
+    }
   }
   auto plan = parse_plan(text);
   if (!plan) return add_context(plan.error(), path);

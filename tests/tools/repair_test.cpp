@@ -303,6 +303,19 @@ TEST_F(Repair, plan_is_sealed_and_any_change_of_it_is_noticed) {
   EXPECT_NE(none.error().message.find(done->name), std::string::npos) << none.error().message;
 }
 
+// A sparse file of two gigabytes was read as a whole before any of it was authenticated.
+TEST_F(Repair, plan_of_a_size_that_none_has_is_refused_before_it_is_read) {
+  Bytes file(16u << 20);
+  const std::string_view magic = "NRPL";
+  std::copy(magic.begin(), magic.end(), file.begin());
+  store_le(file.data() + magic.size(), static_cast<std::uint32_t>(file.size() - 8));
+  backing_->store("repair/large.plan", file);
+  const auto plan = fs::load_plan(*backing_, *test_keys(), "large");
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().code, ErrorCode::corrupt);
+  EXPECT_NE(plan.error().message.find("too large"), std::string::npos) << plan.error().message;
+}
+
 // 2,000 files, or 20,000 with NACRE_LONG; one in a hundred has a damaged record.
 TEST_F(Repair, of_one_record_in_a_hundred_leaves_all_other_files_as_they_were) {
   const Sample sample;
