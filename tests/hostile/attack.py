@@ -3,7 +3,6 @@
 """Attacks that a fresh reader of the format found: what an attacker may change, and what must not follow.
 
 Each case raises Failure if the attack succeeds. attack.py CASE... runs the named cases, else all of them.
-The test is not registered in CMakeLists.txt before the cases are mended: until then they fail.
 """
 import glob
 import os
