@@ -28,8 +28,7 @@ std::uint64_t cuda_size_bytes_min_of(WorkClass work) {
   return is_des ? cuda_des_size_bytes_min : cuda_size_bytes_min;
 }
 
-// Payload sizes that keep the backends busy: with less than 16 MiB a device has few pieces at a
-// time (docs/PERFORMANCE_CUDA.md).
+// Payload sizes that keep the backends busy (docs/PERFORMANCE_CUDA.md).
 constexpr std::uint64_t cpu_payload_bytes = 2u << 20;
 constexpr std::uint64_t cuda_payload_bytes = 16u << 20;
 
