@@ -94,10 +94,10 @@ class Rotation {
            Mounted& mounted);
   ~Rotation();  // stop()
 
-  // Steps 0 to 2, on this thread. Error: busy if a rotation or a backup is under way; io if
-  // records of files cannot be read; cancelled after stop(). After another error the rotation may
-  // have begun in spite of it; status() tells, and it then goes on as usual. progress is called
-  // during the survey, and may be empty.
+  // Steps 0 to 2, on this thread. A survey reads as fast as it can, whatever the rate is. Error:
+  // busy if a rotation or a backup is under way; io if records of files cannot be read; cancelled
+  // after stop(). After another error the rotation may have begun in spite of it; status() tells,
+  // and it then goes on as usual. progress is called during the survey, and may be empty.
   using Progress = std::function<void(const RotationStatus&)>;
   Result<> begin(const RotationOptions& options, const Progress& progress = {})
       NACRE_EXCLUDES(mutex_, work_mutex_);

@@ -77,7 +77,7 @@ Result<> Rotation::note_surveyed(std::uint64_t bytes, Mode mode, Survey& survey)
     const auto ends = [&]() NACRE_REQUIRES(mutex_) {
       return stopping_ || row_.paused || row_.rate_bytes_per_second != rate;
     };
-    if (mode == Mode::background || rate > 0) {
+    if (mode == Mode::background) {
       const auto now = std::chrono::steady_clock::now();
       const auto pause = survey.pause_after(bytes, rate, activity, now);
       if (pause > pause.zero()) wake_.wait_for(lock, pause, ends);
