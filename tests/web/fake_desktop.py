@@ -6,15 +6,16 @@ import json
 import os
 import stat
 
-SYSTEMCTL = """
+SYSTEMCTL = r"""
 if os.path.exists(folder + "/no_bus"):
-    sys.exit("Failed to connect to bus: No medium found")
+    sys.stderr.write("\x1b[0;1;31mFailed to connect to bus: No medium found\x1b[0m\r\r\n")  # as on a terminal
+    sys.exit(1)
 unit = arguments[2]
 enabled = folder + "/enabled." + unit
 if arguments[1] == "show":
     known = "not-found" if os.path.exists(folder + "/no_unit") else "loaded"
     state = "enabled" if os.path.exists(enabled) else "disabled"
-    print(f"Result=success\\nLoadState={known}\\nActiveState=inactive\\nSubState=dead\\nUnitFileState={state}")
+    print(f"Result=success\nLoadState={known}\nActiveState=inactive\nSubState=dead\nUnitFileState={state}")
 elif arguments[1] == "enable":
     open(enabled, "w").close()
 elif arguments[1] == "disable":

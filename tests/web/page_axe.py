@@ -132,6 +132,7 @@ def tour(page):
     page.server.wait()
     browser.find("main, #app", "does not answer", timeout_s=60)
     judge.look("no answer")
+    browser.open("about:blank")
     browser.messages()  # the refused connections are meant
     judge.end()
 

@@ -41,6 +41,19 @@ std::optional<Amount> take_amount(std::string_view& text) {
   return std::nullopt;
 }
 
+// ECMA-48, SGR: "ESC [ 0;1;31 m".
+std::string without_colours(std::string line) {
+  for (auto at = line.find("\x1b["); at != std::string::npos; at = line.find("\x1b[", at)) {
+    const auto end = line.find_first_not_of("0123456789;", at + 2);
+    if (end == std::string::npos || line[end] != 'm') {
+      ++at;
+    } else {
+      line.erase(at, end + 1 - at);
+    }
+  }
+  return line;
+}
+
 }  // namespace
 
 std::optional<PrintedProgress> parse_progress(std::string_view line) {
@@ -70,21 +83,27 @@ std::optional<PrintedProgress> parse_progress(std::string_view line) {
 
 void MessageStream::take(std::string_view bytes) {
   for (const char byte : bytes) {
-    if (byte == '\n' || byte == '\r') {
-      end_line(byte == '\n');
-    } else if (line_.size() < line_size_max) {
-      line_ += byte;
+    // systemctl ends its lines by "\r\r\n" on a terminal, so what a return ends may be a message.
+    if (byte == '\n') {
+      end_line(true);
+    } else if (byte == '\r') {
+      is_at_return_ = true;
+      if (parse_progress(line_)) end_line(false);
+    } else {
+      if (is_at_return_) end_line(false);
+      if (line_.size() < line_size_max) line_ += byte;
     }
   }
 }
 
 std::string MessageStream::messages() {
-  end_line(true);
+  end_line(!is_at_return_);
   return messages_;
 }
 
 void MessageStream::end_line(bool is_message) {
-  std::string line = std::exchange(line_, {});
+  std::string line = without_colours(std::exchange(line_, {}));
+  is_at_return_ = false;
   while (line.starts_with(clear_line))
     line.erase(0, clear_line.size());
   if (line.empty()) return;

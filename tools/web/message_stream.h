@@ -35,6 +35,7 @@ class MessageStream {
   void end_line(bool is_message);
   OnProgress on_progress_;
   std::string line_, messages_;
+  bool is_at_return_ = false;  // a return came, and nothing after it
 };
 
 }  // namespace nacre::tools::web

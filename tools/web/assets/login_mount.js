@@ -6,6 +6,7 @@ import { pathField } from './chooser.js';
 import * as commands from './commands.js';
 import { fill, h } from './dom.js';
 import { choices, passphrase } from './fields.js';
+import { sentence } from './format.js';
 import { t, tOr } from './i18n.js';
 import { join, parentOf, shown } from './paths.js';
 import { facts } from './results.js';
@@ -38,7 +39,7 @@ export function loginCard(context) {
   };
   const draw = (state) => {
     fill(sign, state.is_available ? pill(t(state.is_enabled ? 'login.on' : 'login.off'), state.is_enabled ? 'ok' : 'hollow') : pill(t('login.unavailable'), 'hollow'));
-    fill(place, state.is_available ? null : note('', t('login.unknown'), ' ', state.why),
+    fill(place, state.is_available ? null : note('', h('strong', t('login.unknown')), sentence(state.why)),
       state.is_enabled ? facts([[t('login.place'), state.mountpoint ? shown(state.mountpoint) : null], [t('login.source'), state.source ? t(`login.source.${state.source}`) : null],
         [t('login.state'), tOr(`login.active.${state.active}`, state.active)], [t('login.unit'), h('code', state.unit)]]) : null);
     fill(action, !state.is_available ? null : state.is_enabled
