@@ -157,7 +157,6 @@ class Rescue final : public DatabaseRescue {
   Result<void> find_manifest();
   Result<void> try_manifest(const std::string& name);
   Result<void> refuse_manifest(const std::string& name, std::string_view why);
-  static bool has_all_families(const ManifestContent& manifest);
   Result<void> read_groups();
   Result<void> read_tables();
   Result<void> read_table(const std::string& name, const LiveTable* known);
@@ -291,7 +290,7 @@ Result<void> Rescue::try_manifest(const std::string& name) {
     if (known.manifest == number && known.manifest_frames > read->frame_count) return {};
   }
   auto content = read_manifest_edits(read->records);
-  if (!content || !has_all_families(*content)) {
+  if (!content || !has_all_families(*content, table_count)) {
     return refuse_manifest(name, "it lacks a part of the state that it begins with");
   }
   manifest_ = std::move(content);
@@ -305,15 +304,6 @@ Result<void> Rescue::try_manifest(const std::string& name) {
 Result<void> Rescue::refuse_manifest(const std::string& name, std::string_view why) {
   add_damage({ErrorCode::corrupt, fmt::format("{}: {}", database_path_of(name), why)});
   return {};
-}
-
-// Each manifest begins with all families, and with the first log of each. It does not name
-// RocksDB's own family, 0.
-bool Rescue::has_all_families(const ManifestContent& manifest) {
-  for (std::uint32_t family = 1; family <= table_count; ++family) {
-    if (!manifest.families.contains(family) || !manifest.first_logs.contains(family)) return false;
-  }
-  return true;
 }
 
 Result<void> Rescue::read_groups() {

@@ -159,4 +159,11 @@ std::optional<ManifestContent> read_manifest_edits(const std::vector<std::string
   return content;
 }
 
+bool has_all_families(const ManifestContent& manifest, std::uint32_t count) {
+  for (std::uint32_t family = 1; family <= count; ++family) {
+    if (!manifest.families.contains(family) || !manifest.first_logs.contains(family)) return false;
+  }
+  return true;
+}
+
 }  // namespace nacre::metadata

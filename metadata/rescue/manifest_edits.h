@@ -30,4 +30,8 @@ struct ManifestContent {
 // sense.
 std::optional<ManifestContent> read_manifest_edits(const std::vector<std::string>& records);
 
+// Whether the manifest names the families 1 to count and the first log of each, as each one does
+// at its beginning. It does not name RocksDB's own family, 0.
+bool has_all_families(const ManifestContent& manifest, std::uint32_t count);
+
 }  // namespace nacre::metadata
