@@ -98,38 +98,11 @@ void DirtyChunk::erase(std::uint32_t from, std::uint32_t to) {
   count();
 }
 
-DirtyChunk DirtyChunk::take_promised(std::uint32_t block_bytes) {
-  DirtyChunk taken(memory_);
-  // Steps that may fail come first: until the bytes are erased here, taken is a copy.
-  DirtyChunk rest = *this;
-  for (std::uint32_t first = 0; first < 32; ++first) {
-    if ((promised_ >> first & 1) == 0) continue;
-    std::uint32_t end = first + 1;
-    while (end < 32 && (promised_ >> end & 1) != 0)
-      ++end;
-    const std::uint32_t from = first * block_bytes, to = end * block_bytes;
-    for (const Piece& piece : pieces_) {
-      const std::uint32_t begin = std::max(piece.offset, from);
-      if (begin >= std::min(piece.end(), to)) continue;
-      taken.write(
-          begin,
-          ByteView(piece.bytes).subspan(begin - piece.offset, std::min(piece.end(), to) - begin));
-    }
-    rest.erase(from, to);
-    first = end;
-  }
-  taken.promised_ = promised_;
-  rest.promised_ = 0;
-  *this = std::move(rest);
-  return taken;
-}
-
 void DirtyChunk::merge_under(const DirtyChunk& older) {
   DirtyChunk merged = older;
   for (const Piece& piece : pieces_)
     merged.write(piece.offset, piece.bytes);
   merged.is_punched_ = is_punched_ || older.is_punched_;
-  merged.promised_ = promised_ | older.promised_;
   *this = std::move(merged);
 }
 

@@ -37,12 +37,6 @@ class DirtyChunk {
   // Notes that some of the bytes are punched zeros, so the chunk may have become a hole.
   void note_punched() { is_punched_ = true; }
   bool is_punched() const { return is_punched_; }
-  // The blocks whose bytes were taken because room is reserved for them, as a mask
-  // (fs/space/reservation.h). The caller keeps it within the blocks that have bytes.
-  std::uint32_t promised() const { return promised_; }
-  void set_promised(std::uint32_t mask) { promised_ = mask; }
-  // Takes the bytes of the promised blocks out of this chunk.
-  DirtyChunk take_promised(std::uint32_t block_bytes);
 
   const std::vector<Piece>& pieces() const { return pieces_; }
   bool empty() const { return pieces_.empty(); }
@@ -58,7 +52,6 @@ class DirtyChunk {
   std::vector<Piece> pieces_;
   std::uint64_t size_ = 0;
   bool is_punched_ = false;
-  std::uint32_t promised_ = 0;
 };
 
 }  // namespace nacre::fs

@@ -37,7 +37,6 @@ FileCache::FileCache(metadata::Database& database, SegmentStore& store, Committe
       committer_(committer),
       observer_(observer),
       options_(options),
-      blocks_(chunk_size_bytes),
       map_(database, store, chunk_size_bytes),
       chunks_(options.cache_budget_bytes) {}
 
@@ -272,24 +271,8 @@ void FileCache::run_flusher() {
   }
 }
 
-Result<> FileCache::flush_promised(const std::shared_ptr<FileData>& file) {
-  constexpr std::uint64_t end = std::numeric_limits<std::uint64_t>::max() - 1;
-  for (std::uint64_t chunk = 0; chunk <= end && file->has_promised_bytes();) {
-    Flush flush(*this, FlushMode::promised);
-    chunk = flush.add(file, chunk, end);
-    NACRE_TRY(flush.run());
-  }
-  return {};
-}
-
-Ballast::Admission FileCache::draw_reserved(std::uint64_t block_count) {
-  if (options_.ballast == nullptr) return {};
-  return options_.ballast->draw(block_count * blocks_.cost_bytes());
-}
-
 Result<> FileCache::stream_out(const std::shared_ptr<FileData>& file) {
   constexpr std::uint64_t end = std::numeric_limits<std::uint64_t>::max() - 1;
-  NACRE_TRY(flush_promised(file));
   for (std::uint64_t chunk = 0; chunk <= end;) {
     Flush flush(*this, FlushMode::complete_chunks);
     chunk = flush.add(file, chunk, end);
@@ -311,9 +294,6 @@ Result<> FileCache::flush_some() {
     cursor_ = place == dirty_files_.end() ? InodeNumber{} : files.back()->inode();
   }
   constexpr std::uint64_t end = std::numeric_limits<std::uint64_t>::max() - 1;
-  // What has its room for sure is not held up by what may have none.
-  for (const auto& file : files)
-    NACRE_TRY(flush_promised(file));
   Flush flush(*this, FlushMode::everything);
   for (const auto& file : files) {
     if (flush.is_full()) {
@@ -353,19 +333,13 @@ Result<FileCache::FlushTurn> FileCache::begin_flush(std::uint64_t bytes, bool ma
 Result<> FileCache::flush(const CommitScope& scope, std::uint64_t inline_bytes_max,
                           FileFailures& failures) {
   const auto files = dirty_files_of(scope);
-  Result<> outcome;
-  for (const auto& file : files) {
-    const Result<> flushed = flush_promised(file);
-    if (flushed) continue;
-    keep_gravest(outcome, flushed);
-    failures.insert_or_assign(file->inode(), flushed.error());
-  }
   std::uint64_t bytes = 0;
   for (const auto& file : files)
     bytes += file->dirty_bytes();
   const FlushMode mode = !scope.everything && bytes <= inline_bytes_max
                              ? FlushMode::everything_inline
                              : FlushMode::everything;
+  Result<> outcome;
   std::size_t next = 0;
   std::uint64_t chunk = 0;  // index of the chunk in files[next]
   std::uint64_t last = 0;

@@ -21,7 +21,6 @@
 #include "fs/cache/fair_mutex.h"
 #include "fs/cache/file_data.h"
 #include "fs/space/compaction.h"
-#include "fs/space/reservation.h"
 #include "fs/store/chunk_map.h"
 #include "fs/store/committer.h"
 #include "gpu_engine/base/mutex.h"
@@ -53,8 +52,7 @@ struct FileCacheOptions {
   std::uint64_t flush_size_bytes_max = 8u << 20;
   // A run of this many complete chunks is worth a payload of its own.
   std::uint64_t streaming_chunk_count = 32;
-  Ballast* ballast = nullptr;            // borrowed; null: only the disk tells when it is full
-  Reservations* reservations = nullptr;  // borrowed; null: nothing can be reserved
+  Ballast* ballast = nullptr;  // borrowed; null: only the disk tells when it is full
 };
 
 // Called when a file's durable size or data bytes have changed, which its inode row may then take
@@ -108,7 +106,6 @@ class FileCache {
   ChunkCache& chunks() { return chunks_; }
   const FileCacheOptions& options() const { return options_; }
   std::uint32_t chunk_size_bytes() const { return map_.chunk_size_bytes(); }
-  const BlockSizes& blocks() const { return blocks_; }
 
   void add_dirty_file(std::shared_ptr<FileData> file) NACRE_EXCLUDES(dirty_mutex_);
   void remove_dirty_file(InodeNumber inode) NACRE_EXCLUDES(dirty_mutex_);
@@ -122,15 +119,6 @@ class FileCache {
   // Admits a flush of this many bytes. Error: no_space if a full disk needs its room for deletes. A
   // flush that may use the reserve only waits for its turn.
   Result<FlushTurn> begin_flush(std::uint64_t bytes, bool may_use_reserve);
-  // Cuts the room off that is reserved for blocks which are about to be written.
-  Ballast::Admission draw_reserved(std::uint64_t block_count);
-  // Held shared while records are appended, and exclusively while those of reserved blocks are: no
-  // other flush takes the room that was cut off for them.
-  SharedMutex& append_gate() { return append_gate_; }
-  // Flushes what was taken for reserved blocks of the file.
-  Result<> flush_promised(const std::shared_ptr<FileData>& file);
-  // Whether more is dirty than the budget allows.
-  bool is_over_budget() const { return dirty_bytes() > options_.dirty_budget_bytes; }
   // Tells that a flush has brought dirty bytes to disk, so earlier errors are over.
   void note_written() NACRE_EXCLUDES(flusher_mutex_);
   // Waits until the budget of dirty bytes has room. Error: no_space if flushing fails for lack of
@@ -166,7 +154,6 @@ class FileCache {
   Committer& committer_;
   DurableObserver& observer_;
   const FileCacheOptions options_;
-  const BlockSizes blocks_;
   ChunkMap map_;
   ChunkCache chunks_;
 
@@ -192,8 +179,7 @@ class FileCache {
   std::optional<std::chrono::steady_clock::time_point> next_trim_ NACRE_GUARDED_BY(flusher_mutex_);
   bool stopping_ NACRE_GUARDED_BY(flusher_mutex_) = false;
   std::vector<std::thread> flushers_;
-  FairMutex flush_turn_;     // taken after files' flush mutexes and before the operation lock
-  SharedMutex append_gate_;  // taken after flush_turn_
+  FairMutex flush_turn_;  // taken after files' flush mutexes and before the operation lock
 
   std::atomic<std::uint64_t> inlined_bytes_{0};
   Mutex patched_mutex_;

@@ -4,7 +4,6 @@
 #include "fs/cache/file_data.h"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -60,10 +59,7 @@ class NeighbourRows {
 
 FileData::FileData(FileCache& cache, InodeNumber inode, std::uint64_t size,
                    std::uint64_t data_bytes)
-    : cache_(cache), inode_(inode), size_(size), durable_size_(size), data_bytes_(data_bytes) {
-  if (cache.options().reservations != nullptr)
-    reservation_ = cache.options().reservations->find(inode);
-}
+    : cache_(cache), inode_(inode), size_(size), durable_size_(size), data_bytes_(data_bytes) {}
 
 FileData::~FileData() {
   cache_.change_dirty_bytes(-static_cast<std::int64_t>(dirty_bytes_.load()));
@@ -137,7 +133,6 @@ void FileData::erase_dirty(std::uint64_t from, std::uint64_t to) {
     chunk.erase(static_cast<std::uint32_t>(from > begin ? from - begin : 0),
                 static_cast<std::uint32_t>(std::min<std::uint64_t>(to - begin, chunk_size)));
     count_dirty(before, chunk.size());
-    if (chunk.promised() != 0) chunk.set_promised(chunk.promised() & mask_of(chunk));
     place = chunk.empty() ? dirty_.erase(place) : std::next(place);
   }
 }
@@ -158,10 +153,7 @@ Result<> FileData::resize(std::uint64_t size) {
   if (size > file_size_max) return fail(ErrorCode::too_big);
   UniqueLock flush_lock(flush_mutex_);
   if (discarded_) return {};
-  // The same size given again cuts off what is reserved behind it, as on ext4.
-  const ReservedBytes reserved = reserved_bytes();
-  const bool cuts_reserved = size == size_ && reserved.end > size;
-  return size >= size_ && !cuts_reserved ? grow(size) : shrink(size);
+  return size >= size_ ? grow(size) : shrink(size);
 }
 
 Result<> FileData::extend(std::uint64_t size) {
@@ -198,8 +190,6 @@ Result<> FileData::shrink(std::uint64_t size) {
 // Cuts rows from the end towards size, a bounded number at a time. The flush mutex is held.
 Result<> FileData::cut_map(std::uint64_t size) {
   const std::uint64_t step = cut_step_chunks * cache_.chunk_size_bytes();
-  const BlockSizes& blocks = cache_.blocks();
-  constexpr std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
   while (true) {
     const auto operation = cache_.committer().begin_operation();
     UniqueLock lock(mutex_);
@@ -208,25 +198,12 @@ Result<> FileData::cut_map(std::uint64_t size) {
       // Holes cost nothing to cut, so only files with much data take more than one step.
       const std::uint64_t target =
           data_bytes_ > step && durable - size > step ? durable - step : size;
-      const std::uint64_t cut = (target + blocks.block_bytes - 1) / blocks.block_bytes;
-      std::uint64_t written_count = 0;
-      const RowGoes count = [&](ChunkIndex index,
-                                const metadata::ChunkRow& row) NACRE_REQUIRES(mutex_) {
-        const std::uint64_t begin = index.value * blocks.per_chunk;
-        std::uint32_t mask = reserved_mask(index.value) & blocks.mask_of(row);
-        if (begin < cut)
-          mask &= ~blocks.mask_of(0, static_cast<std::uint32_t>(cut - begin) * blocks.block_bytes);
-        written_count += static_cast<std::uint64_t>(std::popcount(mask));
-      };
-      NACRE_ASSIGN(const std::int64_t change,
-                   cache_.map().truncate(inode_, target, reservation_ ? count : nullptr));
+      NACRE_ASSIGN(const std::int64_t change, cache_.map().truncate(inode_, target));
       data_bytes_ += static_cast<std::uint64_t>(change);
       durable_size_ = target;
-      give_back_blocks(cut, all, written_count);
       cache_.observer().durable_state_changed(inode_);
     }
     if (durable_size_ <= size) {
-      give_back_blocks((size + blocks.block_bytes - 1) / blocks.block_bytes, all, 0);
       note_clean();
       return {};
     }
@@ -270,7 +247,6 @@ Result<std::size_t> FileData::change_rows(std::span<const RowChange> changes) {
     if (!row) continue;
     NACRE_ASSIGN(const std::int64_t difference,
                  cache_.map().replace_chunk(inode_, index, *mapped, *row));
-    note_blocks(index.value, cache_.blocks().mask_of(mapped->row), cache_.blocks().mask_of(*row));
     mapped->row = std::move(*row);  // the next change of this chunk uses it
     mapped->has_own_row = true;
     if (difference != 0) {

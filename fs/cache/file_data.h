@@ -21,7 +21,6 @@
 #include "fs/cache/fair_mutex.h"
 #include "fs/cache/file_bytes.h"
 #include "fs/cache/read_ahead.h"
-#include "fs/space/reservation.h"
 #include "fs/store/chunk_map.h"
 #include "fs/store/segment_store.h"
 #include "gpu_engine/base/mutex.h"
@@ -32,9 +31,6 @@ namespace nacre::fs {
 class FileCache;
 
 enum class SeekWhat : std::uint8_t { data, hole };
-// What a punch does to reserved blocks: all that lie in its range are given back, or only those
-// that were written.
-enum class PunchReserved : std::uint8_t { give_back, keep_unwritten };
 
 // Thread-safe. The inode owns it by a shared_ptr, and so does the cache while it is dirty.
 class FileData : public std::enable_shared_from_this<FileData> {
@@ -73,33 +69,7 @@ class FileData : public std::enable_shared_from_this<FileData> {
   Result<> extend(std::uint64_t size) NACRE_EXCLUDES(flush_mutex_);
   // Makes [offset, offset + length) zeros. Whole chunks become holes at once; chunks of which only
   // zeros are left become holes with the next flush. Does not change the size.
-  Result<> punch(std::uint64_t offset, std::uint64_t length,
-                 PunchReserved reserved = PunchReserved::give_back)
-      NACRE_EXCLUDES(flush_mutex_, mutex_);
-
-  // Reserved blocks (fs/space/reservation.h); defined in file_reserve.cpp.
-  // Reserves the blocks into which [offset, offset + length) reaches. Errors: no_space; unsupported
-  // if the file would have too many ranges. Never waits for room.
-  Result<> reserve(std::uint64_t offset, std::uint64_t length) NACRE_EXCLUDES(flush_mutex_, mutex_);
-  // Whether all of the range lies in reserved blocks that take their first write.
-  Result<bool> is_promised(std::uint64_t offset, std::uint64_t size) const NACRE_EXCLUDES(mutex_);
-  struct ByteRange {
-    std::uint64_t offset = 0, size = 0;
-  };
-  // Takes those of the bytes that lie in such blocks, whatever room there is. Returns the others.
-  // Errors: those of write(), but for no_space.
-  Result<std::vector<ByteRange>> write_promised(std::uint64_t offset, ByteView bytes)
-      NACRE_EXCLUDES(mutex_);
-  // The bytes of reserved blocks that were not written, and the end of the last one.
-  struct ReservedBytes {
-    std::uint64_t unwritten = 0, end = 0;
-  };
-  ReservedBytes reserved_bytes() const NACRE_EXCLUDES(mutex_);
-  bool has_promised_bytes() const { return has_promised_.load(std::memory_order_relaxed); }
-  // Whether zeros below the row's end are reserved blocks that were not written. The row must not
-  // be merged then: that would use them up.
-  bool has_reserved_gap(ChunkIndex index, const metadata::ChunkRow& row) const
-      NACRE_EXCLUDES(mutex_);
+  Result<> punch(std::uint64_t offset, std::uint64_t length) NACRE_EXCLUDES(flush_mutex_, mutex_);
   // Error: no_position past the end.
   Result<std::uint64_t> seek(std::uint64_t offset, SeekWhat what) NACRE_EXCLUDES(mutex_);
 
@@ -147,23 +117,6 @@ class FileData : public std::enable_shared_from_this<FileData> {
   Result<> grow(std::uint64_t size) NACRE_REQUIRES(flush_mutex_);
   Result<> shrink(std::uint64_t size) NACRE_REQUIRES(flush_mutex_);
   Result<> cut_map(std::uint64_t size) NACRE_REQUIRES(flush_mutex_);
-  // The blocks of a chunk that are reserved.
-  std::uint32_t reserved_mask(std::uint64_t index) const NACRE_REQUIRES_SHARED(mutex_);
-  // Those that take their first write.
-  Result<std::uint32_t> promised_mask(std::uint64_t index) const NACRE_REQUIRES_SHARED(mutex_);
-  std::uint32_t mask_of(const DirtyChunk& chunk) const;
-  // Notes that a chunk's row had these blocks before a change, and has others now. Called under the
-  // operation lock.
-  void note_blocks(std::uint64_t index, std::uint32_t before, std::uint32_t after)
-      NACRE_REQUIRES(mutex_);
-  // Blocks from first to end are not reserved any more; written_count of those that were reserved
-  // had been written. Called under the operation lock.
-  void give_back_blocks(std::uint64_t first, std::uint64_t end, std::uint64_t written_count)
-      NACRE_REQUIRES(mutex_);
-  void drop_surplus_ranges() NACRE_REQUIRES(mutex_);
-  Result<std::uint64_t> count_unwritten(std::uint64_t first, std::uint64_t end,
-                                        std::vector<ChunkIndex>* crowded) const
-      NACRE_REQUIRES_SHARED(mutex_);
   Result<Edge> edge_of(std::uint64_t from, std::uint64_t to) const NACRE_REQUIRES_SHARED(mutex_);
   void punch_edge(const Edge& edge) NACRE_REQUIRES(mutex_);
   void write_dirty(std::uint64_t offset, ByteView bytes) NACRE_REQUIRES(mutex_);
@@ -182,8 +135,6 @@ class FileData : public std::enable_shared_from_this<FileData> {
   std::atomic<bool> discarded_{false};
   std::atomic<std::uint32_t> inode_flags_{0};
   std::atomic<bool> prefers_parts_{false};
-  // Whether a dirty chunk may have promised blocks.
-  std::atomic<bool> has_promised_{false};
 
   FairMutex flush_mutex_;
   mutable SharedMutex mutex_;
@@ -195,8 +146,6 @@ class FileData : public std::enable_shared_from_this<FileData> {
   bool listed_ NACRE_GUARDED_BY(mutex_) = false;  // whether it is among the cache's dirty files
   // Whether it had rows of chunks when it was discarded.
   bool had_chunks_ NACRE_GUARDED_BY(mutex_) = false;
-  // Null: nothing was reserved since the mount. It changes once.
-  std::shared_ptr<Reservation> reservation_ NACRE_GUARDED_BY(mutex_);
 
   ReadAhead read_ahead_;
 };

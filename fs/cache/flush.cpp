@@ -3,7 +3,6 @@
 #include "fs/cache/flush.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "fs/cache/chunk_loader.h"
@@ -76,19 +75,6 @@ std::uint64_t Flush::take(File file, std::uint64_t first_chunk, std::uint64_t la
         place = target.dirty_.erase(place);
         continue;
       }
-      if (mode_ == FlushMode::promised && place->second.promised() == 0) {
-        if ((place->first + 1) * chunk_size > file.durable_size) break;  // no gap, as below
-        ++place;
-        continue;
-      }
-      if (mode_ == FlushMode::promised && (place->first + 1) * chunk_size <= file.durable_size) {
-        DirtyChunk taken = place->second.take_promised(cache_.blocks().block_bytes);
-        taken_bytes_ += taken.size();
-        file.chunks.push_back(Chunk{.index = place->first, .is_split = true});
-        target.flushing_.emplace(place->first, std::move(taken));
-        place = place->second.empty() ? target.dirty_.erase(place) : std::next(place);
-        continue;
-      }
       if (mode_ == FlushMode::complete_chunks && place->second.size() < chunk_size) {
         // This chunk is still being written. Rows past the map's end must not have a gap.
         if (place->first + 1 >= mapped) break;
@@ -98,11 +84,6 @@ std::uint64_t Flush::take(File file, std::uint64_t first_chunk, std::uint64_t la
       taken_bytes_ += place->second.size();
       file.chunks.push_back(Chunk{.index = place->first, .is_new = place->first >= mapped});
       target.flushing_.insert(target.dirty_.extract(place++));
-    }
-    if (mode_ == FlushMode::promised) {
-      target.has_promised_ =
-          std::any_of(target.dirty_.begin(), target.dirty_.end(),
-                      [](const auto& entry) { return entry.second.promised() != 0; });
     }
     // The durable size may reach up to the first byte that is still dirty.
     std::uint64_t limit = target.size_;
@@ -131,10 +112,8 @@ Result<> Flush::run() {
   // them.
   SealedBatch sealed;
   if (!requests_.empty()) {
-    // Reserved blocks bring their room along.
-    const bool is_promised = mode_ == FlushMode::promised;
-    const auto turn = cache_.begin_flush(taken_bytes_, may_use_reserve_ || is_promised);
-    auto appended = turn ? append() : tl::unexpected(turn.error());
+    const auto turn = cache_.begin_flush(taken_bytes_, may_use_reserve_);
+    auto appended = turn ? cache_.store().append(requests_) : tl::unexpected(turn.error());
     if (appended) {
       sealed = std::move(*appended);
     } else {
@@ -188,12 +167,6 @@ Result<> Flush::build(File& file, Chunk& chunk) {
   }
   if (old.hole) old.row = ChunkRow{};
   const std::uint32_t end = std::max(dirty.end(), content_end(old.row));
-  if (chunk.is_split && !(old.hole && dirty.covers(0, end))) {
-    NACRE_ASSIGN(bool built, build_runs(file, chunk, dirty, old, /*is_whole=*/false));
-    if (built) return {};
-    NACRE_ASSIGN(built, build_runs(file, chunk, dirty, old, /*is_whole=*/true));
-    return built ? Result<>() : fail(ErrorCode::no_space);
-  }
   if (dirty.is_punched() && build_punched(file, chunk, dirty, old)) return {};
   if (mode_ == FlushMode::everything_inline) {
     NACRE_ASSIGN(const bool built, build_patches(file, chunk, dirty, old.row, /*inlined=*/true));
@@ -206,10 +179,6 @@ Result<> Flush::build(File& file, Chunk& chunk) {
   if (!old.hole && dirty.size() <= cache_.chunk_size_bytes() / patch_share) {
     NACRE_ASSIGN(const bool built, build_patches(file, chunk, dirty, old.row, /*inlined=*/false));
     if (built) return {};
-  }
-  if (has_gap(file, chunk, dirty)) {
-    const auto built = build_runs(file, chunk, dirty, old, /*is_whole=*/true);
-    if (built && *built) return {};
   }
   const Result<> merged = merge(file, chunk, dirty, old);
   if (merged) return {};
@@ -226,9 +195,7 @@ Result<bool> Flush::build_patches(File& file, Chunk& chunk, const DirtyChunk& di
   ChunkRow row = old;
   std::erase_if(row.patches, is_covered);
   erase_written(row, dirty);
-  if (row.patches.size() + dirty.pieces().size() > patch_count_limit(file, chunk, dirty)) {
-    return false;
-  }
+  if (row.patches.size() + dirty.pieces().size() > metadata::patch_count_max) return false;
   chunk.row = std::move(row);
   const InodeNumber inode = file.data->inode_;
   for (const DirtyChunk::Piece& piece : dirty.pieces()) {
@@ -275,58 +242,8 @@ bool Flush::build_punched(File& file, Chunk& chunk, const DirtyChunk& dirty,
   if (end - used < std::min(given_back_bytes_min, cache_.chunk_size_bytes() / patch_share)) {
     return false;
   }
-  if (has_gap(file, chunk, dirty)) return false;
   chunk.buffer = std::move(content);
   build_whole(file, chunk, {chunk.buffer.get(), used});
-  return true;
-}
-
-Result<bool> Flush::build_runs(File& file, Chunk& chunk, const DirtyChunk& dirty,
-                               const MappedChunk& old, bool is_whole) {
-  const BlockSizes& blocks = cache_.blocks();
-  const std::uint32_t end = std::max(dirty.end(), content_end(old.row));
-  const std::uint32_t touched = file.data->mask_of(dirty);
-  const std::uint32_t mask = is_whole ? touched | blocks.mask_of(old) : touched;
-  auto content = std::make_unique<Byte[]>(end);
-  // Blocks that are written for the first time have zeros between the dirty bytes. Others are
-  // stored only as far as they are dirty, or read first.
-  if (is_whole || (touched & blocks.mask_of(old)) != 0) {
-    NACRE_TRY(read_under(file, chunk, dirty, old, {content.get(), end}));
-  } else {
-    dirty.overlay(0, {content.get(), end});
-  }
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> runs;
-  for (std::uint32_t block = 0; block < blocks.per_chunk; ++block) {
-    if ((mask >> block & 1) == 0) continue;
-    std::uint32_t run_end = block + 1;
-    while (run_end < blocks.per_chunk && (mask >> run_end & 1) != 0)
-      ++run_end;
-    runs.emplace_back(block * blocks.block_bytes, std::min(run_end * blocks.block_bytes, end));
-    block = run_end;
-  }
-  ChunkRow row;
-  row.lost = old.row.lost;
-  if (!is_whole) {
-    row = old.row;
-    std::erase_if(row.patches, [&](const ChunkPatch& patch) {
-      return std::any_of(runs.begin(), runs.end(), [&](const auto& run) {
-        return run.first <= patch.offset && patch.offset + patch.valid_size <= run.second;
-      });
-    });
-  }
-  erase_written(row, dirty);
-  if (row.patches.size() + runs.size() > metadata::patch_count_max) return false;
-  chunk.row = std::move(row);
-  chunk.buffer = std::move(content);
-  for (const auto& [from, to] : runs) {
-    const ByteView bytes(chunk.buffer.get() + from, to - from);
-    chunk.seals.push_back(Seal{requests_.size(), chunk.row.patches.size()});
-    chunk.row.patches.push_back(
-        ChunkPatch{.offset = from, .plain_size = to - from, .valid_size = to - from});
-    requests_.push_back(SealRequest{
-        RecordName{file.data->inode_, ChunkIndex{chunk.index}, {}, from, RecordKind::patch}, bytes,
-        file.data->codec()});
-  }
   return true;
 }
 
@@ -419,10 +336,6 @@ Result<> Flush::install(File& file) {
   }
   NACRE_CHECK(mapped == cache_.map().chunk_count(file.new_durable_size),
               "{} chunks are mapped of a file of {} bytes", mapped, file.new_durable_size);
-  for (const Chunk& chunk : file.chunks) {
-    data.note_blocks(chunk.index, cache_.blocks().mask_of(chunk.old),
-                     chunk.is_hole ? 0 : cache_.blocks().mask_of(chunk.row));
-  }
   std::uint64_t flushed = 0;
   for (const auto& [index, dirty] : data.flushing_)
     flushed += dirty.size();
@@ -432,7 +345,6 @@ Result<> Flush::install(File& file) {
   data.dirty_bytes_ -= flushed;
   data.durable_size_ = file.new_durable_size;
   data.note_clean();
-  data.drop_surplus_ranges();
   cache_.observer().durable_state_changed(data.inode_);
   if (flushed > 0) cache_.note_written();
   cache_.change_dirty_bytes(-static_cast<std::int64_t>(flushed));
@@ -448,7 +360,6 @@ void Flush::put_back(File& file) {
     DirtyChunk& dirty = data.dirty_[index];
     change -= static_cast<std::int64_t>(older.size() + dirty.size());
     dirty.merge_under(older);
-    if (dirty.promised() != 0) data.has_promised_ = true;
     change += static_cast<std::int64_t>(dirty.size());
   }
   data.flushing_.clear();

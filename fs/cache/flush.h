@@ -8,11 +8,6 @@
 // rows). Otherwise they are merged with the chunk's content into a new base. Lost bytes of a chunk
 // stay lost unless they were written anew. A chunk that was punched in part loses the zeros at its
 // end, and becomes a hole if nothing else is left.
-//
-// If blocks of a chunk are reserved and were not written (fs/space/reservation.h), nothing fills
-// them with zeros: instead of a merged base the chunk gets a patch for each run of written blocks.
-// Bytes that were taken for reserved blocks are flushed by themselves, as patches, after the room
-// that is reserved for them was cut off.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +23,6 @@ namespace nacre::fs {
 
 enum class FlushMode : std::uint8_t {
   complete_chunks,  // chunks written in full, from the front of the file
-  promised,         // reserved blocks that were taken
   everything,
   everything_inline,  // all chunks, with patches as inlined rows instead of records
 };
@@ -72,9 +66,8 @@ class Flush {
   };
   struct Chunk {
     std::uint64_t index = 0;
-    bool is_new = false;    // the map ends at or before this chunk
-    bool is_hole = false;   // it becomes a hole
-    bool is_split = false;  // only reserved blocks of it were taken
+    bool is_new = false;   // the map ends at or before this chunk
+    bool is_hole = false;  // it becomes a hole
     // The chunk's row in the map. No other thread changes it while the flush mutex is held.
     MappedChunk old{.hole = true};
     metadata::ChunkRow row;
@@ -108,17 +101,6 @@ class Flush {
   Result<> read_under(const File& file, const Chunk& chunk, const DirtyChunk& dirty,
                       const MappedChunk& old, MutableByteView out);
   Result<> merge(File& file, Chunk& chunk, const DirtyChunk& dirty, const MappedChunk& old);
-  // Stores runs of blocks as patches: those into which dirty bytes reach, over the old row, or, if
-  // is_whole is set, all that are written, in place of it. Returns false if the row has no room.
-  Result<bool> build_runs(File& file, Chunk& chunk, const DirtyChunk& dirty, const MappedChunk& old,
-                          bool is_whole);
-  // The number of patches that the chunk's row may have.
-  std::size_t patch_count_limit(const File& file, const Chunk& chunk,
-                                const DirtyChunk& dirty) const;
-  // Whether one record from the chunk's start would fill reserved blocks that are not written.
-  bool has_gap(const File& file, const Chunk& chunk, const DirtyChunk& dirty) const;
-  std::uint64_t promised_block_count() const;
-  Result<SealedBatch> append();
   // Called with the file's locks held. mapped is the number of chunks with rows. It and change are
   // updated, even if this fails.
   Result<> put_rows(File& file, std::uint64_t& mapped, std::int64_t& change);

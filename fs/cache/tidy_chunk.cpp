@@ -103,12 +103,6 @@ bool is_to_be_merged(const ChunkRow& row) {
   return is_worth_merging(row) || is_inlined_under_record(row);
 }
 
-// Whether the row must stay as it is: to merge it would use up reserved blocks that nobody wrote,
-// and inlined bytes cannot become records by themselves.
-bool must_stay(const FileData& file, ChunkIndex index, const ChunkRow& row) {
-  return is_to_be_merged(row) && file.has_reserved_gap(index, row);
-}
-
 // The maximum number of records that tidying the row seals; 0: the row is tidy.
 std::size_t count_records(const ChunkRow& row) {
   if (is_to_be_merged(row)) return part_count_max;
@@ -120,9 +114,7 @@ std::size_t count_records(const ChunkRow& row) {
 }  // namespace
 
 Result<bool> tidy_chunk(FileCache& cache, FileData& file, ChunkIndex index) {
-  NACRE_ASSIGN(const auto from, file.row_to_seal(index, [&](const ChunkRow& row) {
-    return must_stay(file, index, row) ? 0 : count_records(row);
-  }));
+  NACRE_ASSIGN(const auto from, file.row_to_seal(index, count_records));
   if (!from) return false;
   const ChunkRow& row = from->row;
   NACRE_ASSIGN(const Tidied tidied, is_to_be_merged(row) ? merge(cache, file, index, *from)

@@ -8,8 +8,6 @@
 
 #include <cstdint>
 
-#include "fs/volume/volume.h"
-
 namespace nacre::fs {
 
 enum class AskingCall : std::uint8_t {
@@ -22,9 +20,5 @@ enum class AskingCall : std::uint8_t {
 // allowed to trace it. Root is allowed to, and other users may trace their own programs unless the
 // system forbids it.
 AskingCall call_of(pid_t thread);
-
-// The bytes that such a thread is about to write. Of a call with several buffers only the first
-// byte counts. Not known if the call is another one, or if /proc does not show it.
-WrittenRange write_of(pid_t thread);
 
 }  // namespace nacre::fs

@@ -52,7 +52,6 @@ std::set<InodeNumber> Mounted::unflushed_moves() {
 
 Result<> Mounted::stage() {
   if (volume_->staging().stage()) checkpointer_.note_change();
-  reservations_.stage_mark(*database_, store_->session_name().ordinal + 1);
   compactor_.wake();
   return {};
 }

@@ -16,7 +16,6 @@
 #include "fs/cache/file_cache.h"
 #include "fs/checkpoint/checkpointer.h"
 #include "fs/space/compactor.h"
-#include "fs/space/reservation.h"
 #include "fs/store/backup_holds.h"
 #include "fs/store/ballast.h"
 #include "fs/store/committer.h"
@@ -181,7 +180,6 @@ class Mounted final : private CommitSource, private DurableObserver, private Row
   const std::unique_ptr<metadata::Database> database_;
   const std::unique_ptr<SegmentStore> store_;
   Ballast ballast_;
-  Reservations reservations_;
   KernelCacheLink kernel_cache_;
   Committer committer_;
   FileCache cache_;

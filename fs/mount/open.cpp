@@ -62,7 +62,7 @@ std::uint64_t default_dirty_budget_bytes(bool likes_long_payloads, unsigned core
 }
 
 FileCacheOptions cache_options(const VolumeOptions& options, const engine::Engine& engine,
-                               Ballast& ballast, Reservations& reservations) {
+                               Ballast& ballast) {
   const unsigned cores = std::thread::hardware_concurrency();
   const std::uint64_t payload = flush_payload_size_bytes(engine, options.store);
   const bool likes_long_payloads = payload > payload_size_bytes_min;
@@ -74,8 +74,7 @@ FileCacheOptions cache_options(const VolumeOptions& options, const engine::Engin
       .read_ahead_thread_count = std::clamp(cores / 2, 2u, read_ahead_thread_count_max),
       .flusher_count = std::clamp(cores / 2, flusher_count_min, flusher_count_max),
       .flush_size_bytes_max = options.flush_size_bytes_max,
-      .ballast = &ballast,
-      .reservations = &reservations};
+      .ballast = &ballast};
   // If the engine prefers long payloads, each flush makes two of them, as far as the budget allows.
   if (likes_long_payloads && 8 * payload <= cache.dirty_budget_bytes) {
     cache.flush_size_bytes_max = std::max(cache.flush_size_bytes_max, 2 * payload);
@@ -234,9 +233,6 @@ Result<std::unique_ptr<Mounted>> Mounted::open_over(
                   metadata::encode_u64(rows.counters.next_inode + inode_reserve_count));
     database->put(Table::system, metadata::system_key_keyring,
                   metadata::encode_u64(keyring_generation));
-    NACRE_ASSIGN(const auto next_session,
-                 read_system_number(*database, metadata::system_key_next_session));
-    Reservations::keep_mark(*database, next_session + 1);
     if (is_superblock_newer) {
       database->put(Table::system, metadata::system_key_superblock,
                     metadata::encode_u64(options.superblock_generation));
@@ -263,15 +259,12 @@ Mounted::Mounted(std::shared_ptr<metadata::BackingDirectory> directory,
       database_(std::move(database)),
       store_(std::move(store)),
       ballast_(directory_, segments_for_moving * options.store.segment_size_bytes),
-      reservations_(ballast_, options.store.chunk_size_bytes),
       committer_(*database_, *store_,
                  {.interval_ms = options.commit_interval_ms,
                   .ballast = &ballast_,
-                  .make_room = [this] { return admission_.give_up_backups(0); },
-                  .settle_promises =
-                      [this] { ballast_.settle([this] { return cache_.dirty_bytes(); }); }}),
+                  .make_room = [this] { return admission_.give_up_backups(0); }}),
       cache_(*database_, *store_, committer_, *this, options.store.chunk_size_bytes,
-             cache_options(options, *engine_, ballast_, reservations_)),
+             cache_options(options, *engine_, ballast_)),
       compactor_(*database_, *store_, cache_.map(), committer_, *this,
                  compactor_options(options, *engine_, *directory_, ballast_)),
       checkpointer_(*directory_, *database_, *store_, committer_, ballast_, options.checkpoints),
@@ -292,7 +285,6 @@ Mounted::Mounted(std::shared_ptr<metadata::BackingDirectory> directory,
       volume_(std::make_unique<VolumeImpl>(VolumeBase{.directory = *directory_,
                                                       .database = *database_,
                                                       .ballast = ballast_,
-                                                      .reservations = reservations_,
                                                       .kernel_cache = kernel_cache_,
                                                       .committer = committer_,
                                                       .cache = cache_,
@@ -302,15 +294,12 @@ Mounted::Mounted(std::shared_ptr<metadata::BackingDirectory> directory,
 
 Result<> Mounted::start() {
   NACRE_TRY(volume_->names().find_root());
-  reservations_.load(*database_, cache_.map(), options_.read_only);
   cache_.start();
   if (options_.read_only) return {};
   if (!ballast_.restore()) {
     spdlog::warn("{}: the disk is full: new data is refused until there is room",
                  directory_->description());
   }
-  ballast_.note_staged();
-  ballast_.settle([this] { return cache_.dirty_bytes(); });
   committer_.start(*this);
   volume_->names().reaper().start();
   NACRE_TRY(volume_->names().find_orphans());

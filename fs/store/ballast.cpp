@@ -21,10 +21,6 @@ constexpr std::uint64_t share_for_margin = 8;
 // The size of the ballast divided by this is kept for rows, if data that was taken is written after
 // a release.
 constexpr std::uint64_t share_for_rows = 2;
-// Promised room that is given back in smaller pieces than this waits for more.
-constexpr std::uint64_t settled_bytes_min = 256u << 10;
-// What a disk may take in addition to the bytes that are written at one time.
-constexpr std::uint64_t drawn_slack_bytes = 32u << 10;
 // The maximum of a grant: this much may be taken while another program fills the disk.
 constexpr std::uint64_t grant_bytes_max = 8u << 20;
 
@@ -55,15 +51,8 @@ std::uint64_t Ballast::room(const BackingSpace& space, std::uint64_t unwritten_b
 void Ballast::make_way(metadata::BackingDirectory& directory) {
   const auto space = directory.space();
   if (!space || space->available_bytes >= size_for(space->total_bytes) / share_for_rows) return;
-  const auto found = directory.file_size(ballast_file);
-  if (!found) return;
-  // What is promised to files stays.
-  const std::uint64_t size = size_for(space->total_bytes);
-  if (*found <= size) {
-    static_cast<void>(directory.remove(ballast_file));
-  } else if (const auto file = directory.open(ballast_file, OpenMode::read_write)) {
-    static_cast<void>((*file)->truncate(*found - size));
-  }
+  const auto exists = directory.exists(ballast_file);
+  if (exists && *exists) static_cast<void>(directory.remove(ballast_file));
 }
 
 bool Ballast::restore() {
@@ -73,34 +62,23 @@ bool Ballast::restore() {
   if (!space) return false;
   const std::uint64_t size = size_for(space->total_bytes);
   const auto found = directory_->file_size(ballast_file);
-  // The first time in a mount, the file has the room that the last mount held for promises.
-  if (found && !std::exchange(has_looked_, true))
-    held_bytes_ = std::min(*found, promised_bytes_.load());
-  const std::uint64_t wanted = size + held_bytes_;
-  const std::uint64_t missing = found && *found < wanted ? wanted - *found : (found ? 0 : wanted);
+  const std::uint64_t missing = found && *found < size ? size - *found : (found ? 0 : size);
   if (space->available_bytes < missing + size / share_for_margin) return false;
-  const auto make = [&]() NACRE_REQUIRES(mutex_) -> Result<> {
+  const auto make = [&]() -> Result<> {
     NACRE_ASSIGN(auto file, directory_->open(ballast_file,
                                              found ? OpenMode::read_write : OpenMode::create_new));
-    if (found && *found > wanted) NACRE_TRY(file->truncate(wanted));
-    // This gives blocks also to a ballast that was copied as a hole.
-    return held_bytes_ == 0 ? file->allocate(wanted) : file->allocate_only(wanted);
+    if (found && *found > size) NACRE_TRY(file->truncate(size));
+    return file->allocate(size);  // gives blocks also to a ballast that was copied as a hole
   };
   if (const auto made = make(); !made) {
     if (made.error().code == ErrorCode::no_space && state_ == State::halved && shrink(size))
       return false;
-    // What exists of the ballast is of no use, and must not be in the way.
-    if (held_bytes_ == 0 || !cut_ballast()) {
-      static_cast<void>(directory_->remove(ballast_file));
-      held_bytes_ = 0;
-    }
+    // What exists of the file is of no use, and must not be in the way.
+    static_cast<void>(directory_->remove(ballast_file));
     state_.store(State::released, std::memory_order_release);
     if (made.error().code == ErrorCode::no_space) return false;
     // Without a ballast, data is taken until the disk refuses it.
     spdlog::warn("no space can be kept in reserve for a full disk: {}", made.error().message);
-    made_size_ = 0;
-  } else {
-    made_size_ = size;
   }
   state_.store(State::held, std::memory_order_release);
   return true;
@@ -108,14 +86,7 @@ bool Ballast::restore() {
 
 bool Ballast::shrink(std::uint64_t size) {
   const auto file = directory_->open(ballast_file, OpenMode::read_write);
-  if (!file || !(*file)->truncate(size / share_for_rows + held_bytes_)) return false;
-  made_size_ = size;
-  return true;
-}
-
-bool Ballast::cut_ballast() {
-  const auto file = directory_->open(ballast_file, OpenMode::read_write);
-  return file && (*file)->truncate(held_bytes_);
+  return file && (*file)->truncate(size / share_for_rows);
 }
 
 std::uint64_t Ballast::kept_bytes(std::uint64_t size) const {
@@ -149,7 +120,6 @@ bool Ballast::release_locked() {
   granted_bytes_ = 0;
   if (state_ == State::released) return false;
   state_.store(State::released, std::memory_order_release);
-  if (held_bytes_ > 0) return cut_ballast();
   if (const auto removed = directory_->remove(ballast_file); !removed) {
     spdlog::warn("the space kept in reserve cannot be released: {}", removed.error().message);
     return false;
@@ -188,101 +158,6 @@ Result<Ballast::Admission> Ballast::admit_data_slowly(
   return Admission(admitted_bytes_, bytes);
 }
 
-std::uint64_t Ballast::missing_bytes() const {
-  const std::uint64_t promised = promised_bytes_;
-  return promised - std::min(promised, held_bytes_.load());
-}
-
-std::uint64_t Ballast::admitted_bytes() const {
-  // cost_of() adds an eighth, which promised room has in it already.
-  const std::uint64_t missing = missing_bytes();
-  return admitted_bytes_ + (missing - missing / 9);
-}
-
-Result<> Ballast::resize_held(std::uint64_t bytes) {
-  const std::uint64_t kept = kept_bytes(made_size_);
-  const auto found = directory_->exists(ballast_file);
-  if (!found) return tl::unexpected(found.error());
-  NACRE_ASSIGN(auto file, directory_->open(ballast_file,
-                                           *found ? OpenMode::read_write : OpenMode::create_new));
-  if (bytes <= held_bytes_) {
-    NACRE_TRY(file->truncate(kept + bytes));
-    held_bytes_ = bytes;
-    return {};
-  }
-  if (is_only_counted_) return {};
-  const auto allocated = file->allocate_only(kept + bytes);
-  if (allocated) {
-    held_bytes_ = bytes;
-    return {};
-  }
-  static_cast<void>(file->truncate(kept + held_bytes_));
-  if (allocated.error().code != ErrorCode::unsupported) return allocated;
-  is_only_counted_ = true;
-  spdlog::info("{}: the disk's file system cannot allocate room, so room for fallocate is counted",
-               directory_->description());
-  return {};
-}
-
-Result<> Ballast::promise(std::uint64_t bytes, const std::function<std::uint64_t()>& dirty_bytes) {
-  const LockGuard lock(mutex_);
-  granted_bytes_ = 0;
-  if (!is_held()) return full(*directory_);
-  std::uint64_t unwritten_bytes = admitted_bytes();
-  unwritten_bytes += dirty_bytes();
-  NACRE_ASSIGN(const auto space, directory_->space());
-  if (room(space, unwritten_bytes) < bytes) return full(*directory_);
-  NACRE_TRY(resize_held(held_bytes_ + bytes));
-  promised_bytes_ += bytes;
-  return {};
-}
-
-void Ballast::remove_promised(std::uint64_t bytes) {
-  const std::uint64_t before = promised_bytes_.fetch_sub(bytes);
-  NACRE_CHECK(before >= bytes, "{} bytes of {} that were promised are taken back", bytes, before);
-}
-
-Ballast::Admission Ballast::draw(std::uint64_t bytes) {
-  if (bytes == 0) return {};
-  const LockGuard lock(mutex_);
-  // Earlier grants do not know of the room that shows up now.
-  granted_bytes_ = 0;
-  const auto cut = [&](std::uint64_t size) NACRE_REQUIRES(mutex_) {
-    const auto done = resize_held(held_bytes_ - std::min(held_bytes_.load(), size));
-    if (!done) spdlog::warn("reserved room cannot be given back: {}", done.error().message);
-  };
-  Admission drawn(drawn_bytes_, bytes);
-  cut(bytes);
-  // The disk counts in blocks of its own, and its file system's trees grow.
-  const auto space = directory_->space();
-  if (space && space->available_bytes < bytes + drawn_slack_bytes) cut(drawn_slack_bytes);
-  return drawn;
-}
-
-void Ballast::settle(const std::function<std::uint64_t()>& dirty_bytes) {
-  if (promised_bytes_ == 0 && held_bytes_ == 0) return;
-  const LockGuard lock(mutex_);
-  const std::uint64_t wanted = std::max(promised_bytes_.load(), staged_promised_bytes_.load());
-  const std::uint64_t held = held_bytes_;
-  if (held > wanted && (held - wanted >= settled_bytes_min || wanted == 0)) {
-    static_cast<void>(resize_held(wanted));
-    return;
-  }
-  if (held >= promised_bytes_ || is_only_counted_ || !is_held()) return;
-  // Rows and compaction keep their room.
-  const std::uint64_t missing = missing_bytes();
-  granted_bytes_ = 0;
-  std::uint64_t unwritten_bytes = admitted_bytes_;
-  unwritten_bytes += dirty_bytes();
-  const auto space = directory_->space();
-  if (!space || room(*space, unwritten_bytes) < missing) return;
-  if (const auto taken = resize_held(held + missing); !taken) {
-    // Each later commit tries again.
-    spdlog::debug("the disk does not have all the room that is reserved for files: {}",
-                  taken.error().message);
-  }
-}
-
 Ballast::Admission Ballast::take_data(std::uint64_t bytes) {
   has_taken_data_ = true;
   granted_bytes_ = 0;
@@ -304,8 +179,7 @@ Result<> Ballast::admit_name_of_dirty_file(const std::function<std::uint64_t()>&
 
 bool Ballast::can_flush(const BackingSpace& space, std::uint64_t bytes) const {
   const std::uint64_t size = size_for(space.total_bytes);
-  return space.available_bytes + kept_bytes(size) >=
-         size / share_for_rows + cost_of(bytes) + drawn_bytes_;
+  return space.available_bytes + kept_bytes(size) >= size / share_for_rows + cost_of(bytes);
 }
 
 Result<> Ballast::admit_row() {
@@ -330,9 +204,9 @@ Result<> Ballast::admit_move(std::uint64_t bytes) {
   if (!space) return {};
   const std::uint64_t size = size_for(space->total_bytes);
   const std::uint64_t kept = kept_bytes(size);
-  const std::uint64_t needed_without = size / share_for_rows + cost_of(bytes) + drawn_bytes_;
+  const std::uint64_t needed_without = size / share_for_rows + cost_of(bytes);
   const std::uint64_t needed =
-      is_held() ? size / share_for_margin + cost_of(bytes) + drawn_bytes_ : needed_without - kept;
+      is_held() ? size / share_for_margin + cost_of(bytes) : needed_without - kept;
   if (space->available_bytes >= needed) return {};
   if (is_held() && space->available_bytes + kept >= needed_without && release_locked()) {
     spdlog::info("{}: the space kept in reserve goes to compaction for a moment",

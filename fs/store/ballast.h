@@ -14,11 +14,6 @@
 // that was taken can be written, unless another program fills the disk faster than commits are
 // made. Besides the ballast, some room is kept free for compaction, which must write before it
 // frees: otherwise a disk full of dead records could never be used again.
-//
-// The end of the file is room that fallocate(2) has reserved for files (fs/space/reservation.h).
-// Whatever becomes of the ballast, that part stays. Just before reserved blocks are written, draw()
-// cuts off what they take. What is promised and not in the file is missing: it counts like admitted
-// bytes, so new data leaves it alone.
 #pragma once
 
 #include <atomic>
@@ -95,9 +90,9 @@ class Ballast {
   // such files is written, and deletes need commits. Error: no_space.
   Result<> admit_name_of_dirty_file(const std::function<std::uint64_t()>& dirty_bytes)
       NACRE_EXCLUDES(mutex_);
-  // All bytes that are admitted and may not be dirty yet, and those that stand for promised room
-  // that is missing. Callers ask for them before they ask for the dirty bytes.
-  std::uint64_t admitted_bytes() const;
+  // All bytes that are admitted and may not be dirty yet. Callers ask for them before they ask for
+  // the dirty bytes.
+  std::uint64_t admitted_bytes() const { return admitted_bytes_; }
   // Admits a new name, inode or attribute. Error: no_space.
   Result<> admit_row();
   // Admits the writing of bytes that were taken. Error: no_space if they would use up what deletes
@@ -107,25 +102,6 @@ class Ballast {
   // up for them: the space that compaction frees makes room for it again. Error: no_space if the
   // bytes would use up what deletes need.
   Result<> admit_move(std::uint64_t bytes) NACRE_EXCLUDES(mutex_);
-
-  // Reserves bytes for later. Error: no_space if new data of that size would be refused, or if the
-  // disk does not give the room. Never waits.
-  Result<> promise(std::uint64_t bytes, const std::function<std::uint64_t()>& dirty_bytes)
-      NACRE_EXCLUDES(mutex_);
-  // Notes bytes that were promised in an earlier mount. Called before restore().
-  void add_promised(std::uint64_t bytes) { promised_bytes_ += bytes; }
-  // Notes that bytes are not promised any more, because they were written or given up. The room
-  // itself stays until settle().
-  void remove_promised(std::uint64_t bytes);
-  std::uint64_t promised_bytes() const { return promised_bytes_; }
-  // Cuts promised bytes off the file, because they are about to be written. They stay promised
-  // until remove_promised(). Compaction leaves them alone until the result is destroyed.
-  Admission draw(std::uint64_t bytes) NACRE_EXCLUDES(mutex_);
-  // Notes that a group is staged, with all that was promised up to now.
-  void note_staged() { staged_promised_bytes_ = promised_bytes_.load(); }
-  // Called after each commit. Gives back what is promised neither now nor in the durable state, and
-  // takes what is missing if the disk has it for that and for all unwritten data.
-  void settle(const std::function<std::uint64_t()>& dirty_bytes) NACRE_EXCLUDES(mutex_);
 
   // The part of that space that new data may still use; statfs shows it. unwritten_bytes are
   // admitted or dirty, and are counted before the space is looked at.
@@ -140,14 +116,8 @@ class Ballast {
   bool release_locked() NACRE_REQUIRES(mutex_);
   // Shrinks the file to the part that is kept for rows.
   bool shrink(std::uint64_t size) NACRE_REQUIRES(mutex_);
-  // Leaves of the file what is held for promises.
-  bool cut_ballast() NACRE_REQUIRES(mutex_);
-  // The bytes that the ballast takes up now, if a whole one has this size. Promised room comes in
-  // addition.
+  // The bytes that the file takes up now, if a whole ballast has this size.
   std::uint64_t kept_bytes(std::uint64_t size) const;
-  // Brings the file's promised room to this many bytes. Error: no_space; the room is as before.
-  Result<> resize_held(std::uint64_t bytes) NACRE_REQUIRES(mutex_);
-  std::uint64_t missing_bytes() const;
 
   enum class State : std::uint8_t { held, halved, released };
 
@@ -160,15 +130,6 @@ class Ballast {
   std::atomic<std::uint64_t> admitted_bytes_{0};
   // Whether data was taken, and it has not been seen since then that all of it has room.
   std::atomic<bool> has_taken_data_{false};
-  // What is promised: now, and when a group was last staged. And what of it is in the file.
-  std::atomic<std::uint64_t> promised_bytes_{0};
-  std::atomic<std::uint64_t> staged_promised_bytes_{0};
-  std::atomic<std::uint64_t> held_bytes_{0};  // changes under mutex_
-  std::atomic<std::uint64_t> drawn_bytes_{0};
-  bool has_looked_ NACRE_GUARDED_BY(mutex_) = false;      // at the file of the last mount
-  std::uint64_t made_size_ NACRE_GUARDED_BY(mutex_) = 0;  // of the ballast when it was last whole
-  // The disk's file system cannot allocate, so promised room is only counted.
-  bool is_only_counted_ NACRE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace nacre::fs

@@ -290,8 +290,7 @@ Result<std::int64_t> ChunkMap::replace_chunk(InodeNumber inode, ChunkIndex index
   return put_chunk(inode, index, &old.row, row, false);
 }
 
-Result<std::int64_t> ChunkMap::set_hole(InodeNumber inode, ChunkIndex first, std::uint64_t count,
-                                        const RowGoes& goes) {
+Result<std::int64_t> ChunkMap::set_hole(InodeNumber inode, ChunkIndex first, std::uint64_t count) {
   if (count == 0) return 0;
   std::int64_t change = 0;
   Run hole{first.value, count};
@@ -336,7 +335,6 @@ Result<std::int64_t> ChunkMap::set_hole(InodeNumber inode, ChunkIndex first, std
       absorb(run_of<Run>(index, row));
       continue;
     }
-    if (goes) goes(ChunkIndex{index}, *row.chunk);
     change -= content_end(*row.chunk);
     database_.erase(Table::chunks, key);
     release(inode, ChunkIndex{index}, *row.chunk, nullptr);
@@ -345,8 +343,7 @@ Result<std::int64_t> ChunkMap::set_hole(InodeNumber inode, ChunkIndex first, std
   return change;
 }
 
-Result<std::int64_t> ChunkMap::truncate(InodeNumber inode, std::uint64_t size,
-                                        const RowGoes& goes) {
+Result<std::int64_t> ChunkMap::truncate(InodeNumber inode, std::uint64_t size) {
   const std::uint64_t count = chunk_count(size);
   std::int64_t change = 0;
   std::vector<std::pair<std::string, ChunkMapRow>> cut;
@@ -367,7 +364,6 @@ Result<std::int64_t> ChunkMap::truncate(InodeNumber inode, std::uint64_t size,
     NACRE_ASSIGN(auto parts, metadata::decode_chunk_key(key));
     database_.erase(Table::chunks, key);
     if (row.chunk) {
-      if (goes) goes(parts.index, *row.chunk);
       change -= content_end(*row.chunk);
       release(inode, parts.index, *row.chunk, nullptr);
     } else if (row.lost) {
@@ -387,7 +383,6 @@ Result<std::int64_t> ChunkMap::truncate(InodeNumber inode, std::uint64_t size,
   const ChunkIndex last{count - 1};
   NACRE_ASSIGN(auto mapped, find(inode, last));
   if (mapped.hole || content_end(mapped.row) <= keep) return change;
-  if (goes) goes(last, mapped.row);
   ChunkRow row = mapped.row;
   if (row.base) row.base->valid_size = std::min(row.base->valid_size, keep);
   std::erase_if(row.patches, [&](const ChunkPatch& patch) { return patch.offset >= keep; });

@@ -37,10 +37,6 @@ struct RowChange {
   std::function<std::optional<metadata::ChunkRow>(const metadata::ChunkRow&)> apply;
 };
 
-// Called with a chunk's own row just before it goes or is cut off. Runs of lost chunks are not
-// told.
-using RowGoes = std::function<void(ChunkIndex, const metadata::ChunkRow&)>;
-
 class ChunkMap {
  public:
   ChunkMap(metadata::Database& database, SegmentStore& store, std::uint32_t chunk_size_bytes)
@@ -71,11 +67,9 @@ class ChunkMap {
                                      const metadata::ChunkRow& row);
   // Makes [first, first + count) a hole and joins it with one that ends at first. Extends the map
   // if it ended at first.
-  Result<std::int64_t> set_hole(InodeNumber inode, ChunkIndex first, std::uint64_t count,
-                                const RowGoes& goes = nullptr);
+  Result<std::int64_t> set_hole(InodeNumber inode, ChunkIndex first, std::uint64_t count);
   // Cuts the map down to size bytes: removes rows past it and shrinks the last chunk's valid sizes.
-  Result<std::int64_t> truncate(InodeNumber inode, std::uint64_t size,
-                                const RowGoes& goes = nullptr);
+  Result<std::int64_t> truncate(InodeNumber inode, std::uint64_t size);
   // Removes up to row_count_max rows of a file that is going away, from chunk from on. The rows
   // before it are gone already, and the scan does not pass their deletion marks again. Returns the
   // chunk to go on from, or none if no row is left.

@@ -240,9 +240,7 @@ Result<> Committer::with_ballast(bool (Ballast::*release)(), Step step) {
 }
 
 void Committer::restore_ballast() {
-  if (options_.ballast == nullptr) return;
-  if (options_.settle_promises) options_.settle_promises();
-  if (options_.ballast->is_held() || data_left_) return;
+  if (options_.ballast == nullptr || options_.ballast->is_held() || data_left_) return;
   if (options_.ballast->restore()) spdlog::info("there is free space again: new data is accepted");
 }
 

@@ -77,8 +77,6 @@ class Committer {
     // Called on the commit thread when a step met a full disk. Returns true if something was given
     // up for the step, so that it may be tried again.
     std::function<bool()> make_room = nullptr;
-    // Called on the commit thread after each commit, and when one was due and nothing had changed.
-    std::function<void()> settle_promises = nullptr;
   };
   Committer(metadata::Database& database, SegmentStore& store, Options options);
   ~Committer();  // stop() without a last commit

@@ -33,14 +33,6 @@ bool are_chosen(const AttributeChange& change, const InodeRow& row) {
 
 }  // namespace
 
-FileData::ReservedBytes InodeAttributes::reserved_bytes_of(InodeNumber inode) const {
-  const auto reservation = reservations_.find(inode);
-  if (!reservation) return {};
-  const std::uint64_t block_bytes = reservations_.sizes().block_bytes;
-  return {.unwritten = reservation->unwritten_count() * block_bytes,
-          .end = reservation->end() * block_bytes};
-}
-
 Attributes InodeAttributes::attributes_of(Inode& inode) {
   Attributes attributes{.inode = inode.number()};
   std::shared_ptr<FileData> data;
@@ -70,16 +62,7 @@ Attributes InodeAttributes::attributes_of(Inode& inode) {
     // Until they are written, bytes that replace others count as the replaced ones do.
     data_bytes = std::min(data->data_bytes(), std::max(attributes.size, mapped_data_bytes));
   }
-  std::uint64_t stored_bytes = data_bytes;
-  if (inode.is_regular()) {
-    const auto reserved = reserved_bytes_of(inode.number());
-    // A chunk may be data up to its end and have reserved blocks before it.
-    if (reserved.unwritten > 0) {
-      stored_bytes = std::max(data_bytes, std::min(data_bytes + reserved.unwritten,
-                                                   std::max(attributes.size, reserved.end)));
-    }
-  }
-  attributes.blocks = (stored_bytes + block_size_bytes - 1) / block_size_bytes;
+  attributes.blocks = (data_bytes + block_size_bytes - 1) / block_size_bytes;
   attributes.has_holes =
       inode.is_regular() && (data_bytes < attributes.size || mapped_data_bytes < mapped_size);
   return attributes;

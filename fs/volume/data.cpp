@@ -25,12 +25,6 @@ constexpr std::uint64_t inode_cost_bytes = 512;
 // The highest count of inodes that is shown, in use and free together.
 constexpr std::uint64_t inode_count_max = 0xffff'ffff;
 
-// Whether blocks of the file may take a first write for which there is no room otherwise.
-bool has_reserved(const Reservations& reservations, InodeNumber number) {
-  const auto reservation = reservations.find(number);
-  return reservation != nullptr && reservation->unwritten_count() > 0;
-}
-
 }  // namespace
 
 Result<InodeRef> Files::acquire_regular(InodeNumber number) {
@@ -139,59 +133,37 @@ Result<> Files::write(InodeNumber number, std::uint64_t offset, ByteView bytes, 
     if (inode->lock()->row.flags & metadata::inode_flag_append) {
       NACRE_TRY(check_append_only(*data, offset, bytes));
     }
-    const bool may_be_reserved = has_reserved(reservations_, number);
-    const auto admission =
-        may_be_reserved ? admit_at_once(bytes.size()) : admit_write(number, bytes.size(), flags);
-    if (!admission && !may_be_reserved) return tl::unexpected(admission.error());
+    NACRE_ASSIGN(const auto admission, admit_write(number, bytes.size(), flags));
     NACRE_TRY(begin_change(*inode, flags));
-    return admission ? data->write(offset, bytes)
-                     : write_reserved(number, *data, offset, bytes, flags);
+    return data->write(offset, bytes);
   };
   auto written = write_data();
   if (!written) return tl::unexpected(with_path(std::move(written).error(), number));
   return {};
 }
 
-// What lies in reserved blocks is taken first, so that a refusal of the rest does not touch it.
-Result<> Files::write_reserved(InodeNumber number, FileData& data, std::uint64_t offset,
-                               ByteView bytes, WriteFlags flags) {
-  NACRE_ASSIGN(const auto rest, data.write_promised(offset, bytes));
-  for (const FileData::ByteRange& range : rest) {
-    NACRE_ASSIGN(const auto admission, admit_write(number, range.size, flags));
-    NACRE_TRY(data.write(range.offset, bytes.subspan(range.offset - offset, range.size)));
-  }
-  return {};
-}
-
-Result<> Files::check_write(InodeNumber number, std::uint64_t bytes,
-                            const Volume::AskWhere& where) {
+Result<> Files::check_write(InodeNumber number, std::uint64_t bytes) {
   NACRE_TRY(check_writable());
   NACRE_ASSIGN(const InodeRef inode, acquire_regular(number));
   if (inode->lock()->row.flags & metadata::inode_flag_immutable) {
     return fail(ErrorCode::not_permitted);
   }
-  const auto data = data_of(*inode);
-  if (has_reserved(reservations_, number) && !admit_at_once(bytes)) {
-    const WrittenRange range = where ? where() : WrittenRange{};
-    if (!range.is_known) return {};
-    const std::uint64_t offset = range.offset.value_or(data->size());
-    NACRE_ASSIGN(const bool is_promised, data->is_promised(offset, range.size));
-    if (is_promised) return {};
-  }
   NACRE_ASSIGN(const auto admission, admit_data(bytes));
   return {};
 }
 
-// What no longer has room in the disk's count of free bytes can still be had by a commit, for which
-// the caller waits as for any other room.
-Result<> Files::reserve(FileData& data, std::uint64_t offset, std::uint64_t length) {
-  // More than the disk is refused before anything is counted.
-  NACRE_ASSIGN(const auto space, directory_.space());
-  if (length > space.total_bytes) return fail(ErrorCode::no_space);
-  const auto admit = [&] { return data.reserve(offset, length); };
-  const auto reserved = admit();
-  if (reserved || reserved.error().code != ErrorCode::no_space) return reserved;
-  return admission_.admit_after_freeing(admit);
+Result<> Files::admit_allocation(std::uint64_t bytes) {
+  std::uint64_t missing_bytes = 0;
+  const auto admit = [&]() -> Result<> {
+    const std::uint64_t unwritten = unwritten_bytes();
+    NACRE_ASSIGN(const auto space, directory_.space());
+    const std::uint64_t room = ballast_.room(space, unwritten);
+    missing_bytes = bytes - std::min(bytes, room);
+    return missing_bytes == 0 ? Result<>() : fail(ErrorCode::no_space);
+  };
+  const auto admitted = admit();
+  if (admitted || admitted.error().code != ErrorCode::no_space) return admitted;
+  return admission_.admit_after_freeing(admit, missing_bytes);
 }
 
 Result<> Files::allocate(InodeNumber number, AllocateMode mode, std::uint64_t offset,
@@ -208,19 +180,12 @@ Result<> Files::allocate(InodeNumber number, AllocateMode mode, std::uint64_t of
   }
   const auto data = data_of(*inode);
   const std::uint64_t end = offset + length;
-  if (!zeroes) {
-    if (inode->lock()->row.flags & metadata::inode_flag_immutable) {
-      return fail(ErrorCode::not_permitted);
-    }
-    NACRE_TRY(reserve(*data, offset, length));
+  if (!zeroes && end > data->size()) {
+    NACRE_TRY(admit_allocation(std::min(length, end - data->size())));
   }
   NACRE_TRY(begin_change(*inode, {}));
   const auto change = [&]() -> Result<> {
-    if (zeroes) {
-      NACRE_TRY(data->punch(offset, length,
-                            mode == AllocateMode::punch_hole ? PunchReserved::give_back
-                                                             : PunchReserved::keep_unwritten));
-    }
+    if (zeroes) NACRE_TRY(data->punch(offset, length));
     if (extends) NACRE_TRY(data->extend(end));
     return {};
   };
@@ -263,20 +228,13 @@ Result<std::uint64_t> Files::copy_range(InodeNumber from, std::uint64_t from_off
   std::uint64_t done = 0;
   std::uint64_t data_bytes = 0;
   while (done < length && data_bytes < copy_data_bytes_max) {
-    const std::uint64_t wanted = std::min<std::uint64_t>(length - done, buffer.size());
-    auto admitted = admit_at_once(wanted);
-    const bool is_reserved = !admitted && has_reserved(reservations_, to);
-    if (!admitted && !is_reserved) admitted = admit_data(wanted);
-    if (!admitted && !is_reserved) {
+    const auto admitted = admit_data(std::min<std::uint64_t>(length - done, buffer.size()));
+    if (!admitted) {
       if (done > 0) return done;
       return tl::unexpected(admitted.error());
     }
-    const auto write_piece = [&](ByteView bytes) {
-      return is_reserved ? write_reserved(to, *target_data, to_offset + done, bytes, {})
-                         : target_data->write(to_offset + done, bytes);
-    };
     const auto copied = copy_piece(*source_data, from_offset + done, *target_data, to_offset + done,
-                                   length - done, buffer, write_piece);
+                                   length - done, buffer);
     if (!copied) {
       // The part that is done counts. If the caller goes on, it gets the error again.
       if (done > 0) return done;
@@ -291,8 +249,7 @@ Result<std::uint64_t> Files::copy_range(InodeNumber from, std::uint64_t from_off
 
 Result<Files::CopiedPiece> Files::copy_piece(FileData& from, std::uint64_t from_offset,
                                              FileData& to, std::uint64_t to_offset,
-                                             std::uint64_t length, MutableByteView buffer,
-                                             const std::function<Result<>(ByteView)>& write) {
+                                             std::uint64_t length, MutableByteView buffer) {
   const auto data_start = from.seek(from_offset, SeekWhat::data);
   if (!data_start && data_start.error().code != ErrorCode::no_position) {
     return tl::unexpected(data_start.error());
@@ -301,7 +258,7 @@ Result<Files::CopiedPiece> Files::copy_piece(FileData& from, std::uint64_t from_
   if (from_offset >= size) return CopiedPiece{};
   const std::uint64_t hole = std::min(length, (data_start ? *data_start : size) - from_offset);
   if (hole > 0) {
-    NACRE_TRY(to.punch(to_offset, hole, PunchReserved::keep_unwritten));
+    NACRE_TRY(to.punch(to_offset, hole));
     NACRE_TRY(to.extend(to_offset + hole));
     return CopiedPiece{hole, true};
   }
@@ -312,7 +269,7 @@ Result<Files::CopiedPiece> Files::copy_piece(FileData& from, std::uint64_t from_
   if (!data_end) return tl::unexpected(data_end.error());
   buffer = buffer.first(std::min({buffer.size(), length, *data_end - from_offset}));
   NACRE_ASSIGN(const std::size_t count, from.read(from_offset, buffer));
-  NACRE_TRY(write(buffer.first(count)));
+  NACRE_TRY(to.write(to_offset, buffer.first(count)));
   return CopiedPiece{count, false};
 }
 

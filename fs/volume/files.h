@@ -22,7 +22,7 @@ class Files : public VolumePart {
   // The calls of the volume.
   Result<std::size_t> read(InodeNumber inode, std::uint64_t offset, MutableByteView out);
   Result<FileBytes> view(InodeNumber inode, std::uint64_t offset, MutableByteView buffer);
-  Result<> check_write(InodeNumber inode, std::uint64_t bytes, const Volume::AskWhere& where);
+  Result<> check_write(InodeNumber inode, std::uint64_t bytes);
   Result<> write(InodeNumber inode, std::uint64_t offset, ByteView bytes, WriteFlags flags);
   Result<> allocate(InodeNumber inode, AllocateMode mode, std::uint64_t offset,
                     std::uint64_t length);
@@ -45,10 +45,8 @@ class Files : public VolumePart {
   // Bytes that are taken and not on the disk yet. A caller that also asks for the disk's room asks
   // for that afterwards.
   std::uint64_t unwritten_bytes() const;
-  // Writes bytes of a file that has reserved blocks, although admit_at_once() refused them.
-  Result<> write_reserved(InodeNumber number, FileData& data, std::uint64_t offset, ByteView bytes,
-                          WriteFlags flags);
-  Result<> reserve(FileData& data, std::uint64_t offset, std::uint64_t length);
+  // Sets nothing aside, but refuses what can never fit.
+  Result<> admit_allocation(std::uint64_t bytes);
   Result<> begin_change(Inode& inode, WriteFlags flags);
   static Result<> check_append_only(FileData& data, std::uint64_t offset, ByteView bytes);
   // A hole, or as much data as the buffer takes. size is 0 at the end of from.
@@ -56,11 +54,9 @@ class Files : public VolumePart {
     std::uint64_t size = 0;
     bool is_hole = false;
   };
-  // write takes the bytes of a piece of data.
   static Result<CopiedPiece> copy_piece(FileData& from, std::uint64_t from_offset, FileData& to,
                                         std::uint64_t to_offset, std::uint64_t length,
-                                        MutableByteView buffer,
-                                        const std::function<Result<>(ByteView)>& write);
+                                        MutableByteView buffer);
   // Defined in sync.cpp:
   tl::unexpected<Error> sync_error(Error error, InodeNumber inode);
 

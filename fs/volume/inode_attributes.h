@@ -37,8 +37,6 @@ class InodeAttributes : public VolumePart {
   Result<Acl> default_acl_of(Inode& directory);
 
  private:
-  // The same as FileData's, without its lock.
-  FileData::ReservedBytes reserved_bytes_of(InodeNumber inode) const;
   Result<> change_locked(Inode& inode, Inode::Locked& locked, const AttributeChange& change);
   Result<> apply_mode_to_acl(Inode& inode, Inode::Locked& locked, std::uint32_t mode);
   Result<bool> has_xattrs(Inode& inode);

@@ -76,7 +76,6 @@ Result<bool> Namespace::erase_rows(Inode& inode, bool may_have_chunks, std::size
     for (const std::string& name : names)
       xattrs_.remove(number, name);
   }
-  reservations_.erase(number, database_);
   if (locked->has_row) database_.erase(Table::inodes, metadata::inode_key(number));
   if (locked->has_orphan_row) database_.erase(Table::orphans, metadata::orphan_key(number));
   NACRE_CHECK(!inode.is_gone(), "the rows of inode {} are erased twice", number.value);

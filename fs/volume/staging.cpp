@@ -17,11 +17,10 @@ constexpr char orphan_row_version = 1;
 }  // namespace
 
 Staging::Staging(metadata::Database& database, InodeTable& inodes, Committer& committer,
-                 Reservations& reservations, const Counters& counters)
+                 const Counters& counters)
     : database_(database),
       inodes_(inodes),
       committer_(committer),
-      reservations_(reservations),
       next_inode_(counters.next_inode),
       inode_limit_(counters.next_inode + inode_reserve_count),
       inode_count_(static_cast<std::int64_t>(counters.inode_count)),
@@ -129,7 +128,6 @@ void Staging::stage_inode(Inode& inode, std::uint64_t group) {
   };
   put(locked->has_row, Table::inodes, metadata::inode_key(number), metadata::encode(row));
   locked->has_row = true;
-  if (inode.is_regular()) reservations_.stage(number, database_);
   const bool is_orphan = row.link_count == 0;
   if (is_orphan == locked->has_orphan_row) return;
   if (is_orphan) {

@@ -41,7 +41,7 @@ class Staging {
   // Everything passed by reference outlives it. The database's row has a number that is
   // inode_reserve_count higher than counters.next_inode.
   Staging(metadata::Database& database, InodeTable& inodes, Committer& committer,
-          Reservations& reservations, const Counters& counters);
+          const Counters& counters);
 
   // Notes of operations, which hold the operation lock.
   void mark_dirty(Inode& inode, Inode::Locked& locked);  // locked is the inode's lock
@@ -83,7 +83,6 @@ class Staging {
   metadata::Database& database_;
   InodeTable& inodes_;
   Committer& committer_;
-  Reservations& reservations_;
 
   // Numbers from next_inode_ up to inode_limit_ are free. The database's row has the limit, so a
   // crash loses numbers but never gives one out twice. Only stage() changes the limit.

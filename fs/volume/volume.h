@@ -89,13 +89,6 @@ struct WriteFlags {
   bool is_taken = false;
 };
 
-// The bytes that a program is about to write, as far as that is known.
-struct WrittenRange {
-  bool is_known = false;
-  std::optional<std::uint64_t> offset;  // none: the end of the file
-  std::uint64_t size = 0;
-};
-
 enum class AllocateMode : std::uint8_t { allocate, keep_size, punch_hole, zero, zero_keep_size };
 
 struct VolumeSpace {
@@ -168,14 +161,8 @@ class Volume {
   virtual Result<> write(InodeNumber inode, std::uint64_t offset, ByteView bytes,
                          WriteFlags flags) = 0;
   // Returns what write() of this many bytes would return now, and waits for room as write() does.
-  // Takes nothing. If room is reserved for the file, where() is asked for the range: reserved
-  // blocks take the bytes. If the range is not known, they may be reserved, so the answer is yes.
-  using AskWhere = std::function<WrittenRange()>;
-  virtual Result<> check_write(InodeNumber inode, std::uint64_t bytes,
-                               const AskWhere& where = nullptr) = 0;
-  // The modes allocate and keep_size reserve room: each block (fs/space/reservation.h) into which
-  // the range reaches takes its first write, whatever room there is then. punch_hole gives the room
-  // of whole blocks back. Errors: no_space; unsupported if the file would have too many ranges.
+  // Takes nothing.
+  virtual Result<> check_write(InodeNumber inode, std::uint64_t bytes) = 0;
   virtual Result<> allocate(InodeNumber inode, AllocateMode mode, std::uint64_t offset,
                             std::uint64_t length) = 0;
   virtual Result<std::uint64_t> seek(InodeNumber inode, std::uint64_t offset, SeekWhat what) = 0;

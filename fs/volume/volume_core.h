@@ -43,7 +43,6 @@ struct VolumeBase {
   metadata::BackingDirectory& directory;
   metadata::Database& database;
   Ballast& ballast;
-  Reservations& reservations;
   const KernelCacheLink& kernel_cache;
   Committer& committer;
   FileCache& cache;
@@ -60,7 +59,7 @@ struct VolumeCore {
         names(base.database, name_hash_key),
         xattrs(base.database),
         inodes(base.database, std::move(retire), loaded_inodes_max),
-        staging(base.database, inodes, base.committer, base.reservations, counters) {}
+        staging(base.database, inodes, base.committer, counters) {}
 
   const VolumeBase base;
   const VolumeRules rules;
@@ -84,7 +83,6 @@ class VolumePart {
       : directory_(core.base.directory),
         database_(core.base.database),
         ballast_(core.base.ballast),
-        reservations_(core.base.reservations),
         kernel_cache_(core.base.kernel_cache),
         committer_(core.base.committer),
         cache_(core.base.cache),
@@ -104,7 +102,6 @@ class VolumePart {
   metadata::BackingDirectory& directory_;
   metadata::Database& database_;
   Ballast& ballast_;
-  Reservations& reservations_;
   const KernelCacheLink& kernel_cache_;
   Committer& committer_;
   FileCache& cache_;

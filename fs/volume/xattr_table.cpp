@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row's value is the format's version byte and then the attribute's value. Rows of reserved
-// blocks lie in the same table and are no attributes.
+// A row's value is the format's version byte and then the attribute's value.
 #include "fs/volume/xattr_table.h"
 
 #include <fmt/format.h>
-
-#include "metadata/format/reserved_row.h"
 
 namespace nacre::fs {
 
@@ -50,9 +47,9 @@ Result<bool> XattrTable::has_any(InodeNumber inode) const {
   bool any = false;
   const std::string prefix = metadata::xattr_prefix(inode);
   NACRE_TRY(database_.scan(Table::xattrs, prefix, metadata::prefix_end(prefix),
-                           [&](std::string_view key, std::string_view) {
-                             any = !metadata::is_reserved_name(key.substr(prefix.size()));
-                             return !any;
+                           [&](std::string_view, std::string_view) {
+                             any = true;
+                             return false;
                            }));
   return any;
 }
@@ -62,8 +59,7 @@ Result<std::vector<std::string>> XattrTable::names(InodeNumber inode) const {
   const std::string prefix = metadata::xattr_prefix(inode);
   NACRE_TRY(database_.scan(Table::xattrs, prefix, metadata::prefix_end(prefix),
                            [&](std::string_view key, std::string_view) {
-                             const auto name = key.substr(prefix.size());
-                             if (!metadata::is_reserved_name(name)) names.emplace_back(name);
+                             names.emplace_back(key.substr(prefix.size()));
                              return true;
                            }));
   return names;

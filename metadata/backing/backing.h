@@ -48,8 +48,6 @@ class BackingFile {
   // need no more room, as far as the file system can promise that. After no_space the file may have
   // any size in between.
   virtual Result<void> allocate(std::uint64_t size) = 0;
-  // The same, but never writes bytes to get the room. Error: unsupported if there is no other way.
-  virtual Result<void> allocate_only(std::uint64_t size) { return allocate(size); }
   // Whether the file has no name any more, because it was replaced or removed. False if that is not
   // known.
   virtual bool is_nameless() { return false; }

@@ -181,12 +181,6 @@ class PosixFile final : public BackingFile {
   }
 
   Result<void> allocate(std::uint64_t size) override {
-    const auto allocated = allocate_only(size);
-    if (allocated || allocated.error().code != ErrorCode::unsupported) return allocated;
-    return write_noise(size);
-  }
-
-  Result<void> allocate_only(std::uint64_t size) override {
     NACRE_TRY(check_range(size, 0));
     if (size == 0) return {};
     if (uninterrupted(
@@ -194,7 +188,7 @@ class PosixFile final : public BackingFile {
       return {};
     }
     if (errno != EOPNOTSUPP && errno != ENOSYS) return fail_errno(errno, where_);
-    return fail(ErrorCode::unsupported, where_);
+    return write_noise(size);
   }
 
   bool is_nameless() override {

@@ -112,7 +112,7 @@ class MemoryVolume final : public fs::Volume {
   }
   Result<> write(InodeNumber inode, std::uint64_t offset, ByteView bytes,
                  fs::WriteFlags flags) override;
-  Result<> check_write(InodeNumber inode, std::uint64_t bytes, const AskWhere& where) override;
+  Result<> check_write(InodeNumber inode, std::uint64_t bytes) override;
   Result<> allocate(InodeNumber inode, AllocateMode mode, std::uint64_t offset,
                     std::uint64_t length) override;
   Result<std::uint64_t> seek(InodeNumber inode, std::uint64_t offset, SeekWhat what) override;

@@ -107,7 +107,7 @@ bool MemoryVolume::take_room(std::uint64_t bytes) {
   return true;
 }
 
-Result<> MemoryVolume::check_write(InodeNumber inode, std::uint64_t bytes, const AskWhere&) {
+Result<> MemoryVolume::check_write(InodeNumber inode, std::uint64_t bytes) {
   std::shared_lock lock(tree_);
   NACRE_ASSIGN(Node * node, find(inode));
   std::lock_guard data_lock(node->data_mutex);
