@@ -7,7 +7,7 @@ import * as commands from './commands.js';
 import { fill, h } from './dom.js';
 import { check, field, passphrase, segmented, select } from './fields.js';
 import { bytes, duration } from './format.js';
-import { language, t, tOr } from './i18n.js';
+import { currentLanguage, t, tOr } from './i18n.js';
 import { icon } from './icons.js';
 import { Inputs, inputsField } from './inputs.js';
 import { jobList } from './jobs.js';
@@ -36,7 +36,7 @@ export function filesPage([operation = 'encrypt', method, engineName]) {
     h('div.columns', form, h('div.aside', list.node)), classicalOperations(operation, method, engineName)) };
   let made = null;
   engine().then((found) => {
-    const name = [language, operation, method, engineName].join(' ');
+    const name = [currentLanguage(), operation, method, engineName].join(' ');
     made = forms.get(name) ?? new FileForm(name, operation, found, { method, engineName });
     made.begin();
     form.replaceWith(made.node);
