@@ -84,8 +84,8 @@ class Planner {
     NACRE_ASSIGN(auto identity, identity_of(source_, file.path));
     if (!identity.exists || identity.size < file.size) {
       return fail(ErrorCode::stale,
-                  fmt::format("{}/{} is gone: what it belonged to was unmounted, or changed by "
-                              "somebody else; run nacre backup again",
+                  fmt::format("{}/{} is gone or shorter than it was: the volume was unmounted, or "
+                              "somebody changed it; run nacre backup again",
                               source_.description(), file.path));
     }
     return identity;

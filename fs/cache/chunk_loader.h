@@ -21,7 +21,8 @@ struct ChunkToLoad {
 
 // Returns one result for each chunk, in order. All records are read together. Bytes that a row
 // calls lost are zeros in the content, so a caller must look at the row before it passes them on.
-// Error: out_of_memory.
+// Errors of a result: out_of_memory; corrupt or missing for the row and inlined bytes; those of
+// SegmentStore::read().
 std::vector<Result<SharedContent>> load_chunks(metadata::Database& database, SegmentStore& store,
                                                std::uint32_t chunk_size_bytes,
                                                std::span<const ChunkToLoad> chunks);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// All counters of a mounted volume, for nacre stats and for Prometheus. They are counts and sizes
-// only, and never contain the name of a file.
+// All counters of a mounted volume, for nacre stats and for Prometheus. Prometheus' text has counts
+// and sizes alone. The JSON also has the damaged files that the scrub found and the rotation's
+// message, which may name files.
 #pragma once
 
 #include <optional>

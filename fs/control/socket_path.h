@@ -5,9 +5,8 @@
 //   RUNTIME/nacre/MAJOR-MINOR.sock      RUNTIME is /run for root, else $XDG_RUNTIME_DIR
 //   /tmp/nacre-UID/nacre/…              in addition, because a runtime folder is removed when its
 //                                       user logs out, and a container may have none
-//   VOLUME/control.MAJOR-MINOR.sock     next to the volume's lock, if nothing can be created in
-//   /tmp
-//                                       (it is read-only, or another user made that folder)
+//   VOLUME/control.MAJOR-MINOR.sock     next to the volume's lock, if /tmp cannot be used (it is
+//                                       read-only, or another user made that folder)
 //
 // Each folder that Nacre makes must belong to the owner of the mount, be closed to all other users,
 // and be no symbolic link, because any user can write to /tmp. The volume's folder may belong to

@@ -35,9 +35,12 @@ OTHER = {
     "tools/nacre/crypt_keygen.cpp": "a note for people at a terminal, which comes after the work",
     "tools/mount/mount_plan.cpp": "the page gives fixed mount options",
     "tools/fsck/fsck_salvage.cpp": "the page does not salvage",
+    "fs/salvage/salvage.cpp": "the page does not salvage",
+    "tools/cli/outside_witness.cpp": "the page names no witness elsewhere",
     "tools/cli/command_line.cpp": "the page gives the commands that there are",
 }
 OTHER_TEXTS = {
+    "--witness-may-fail (mount option": "the page names no witness elsewhere",
     "--chunk-size {}: a chunk is": "the page offers sizes that are right",
     "--identity: give the passphrase that is to be changed": "the page asks for a passphrase there",
     "--level goes with --codec": "the page gives no level there",

@@ -190,8 +190,8 @@ std::function<int()> add_arguments(CLI::App& app) {
   add_outside_witness_options(app, arguments->witness);
   // A salvage makes a volume that may be older than what was seen, and its first mount says so.
   app.get_option("--salvage")->excludes("--witness")->excludes("--witness-command");
-  mark_seldom(app,
-              {"--drop-damaged", "--accept-unreadable", "--expect-plan", "--undo", "--engine"});
+  mark_seldom(app, {"--drop-damaged", "--accept-unreadable", "--expect-plan", "--undo", "--history",
+                    "--engine"});
   app.footer(
       "Examples:\n"
       "  fsck.nacre ~/vault                 structure: files, maps, space\n"

@@ -54,7 +54,7 @@ struct Outcome {
   std::optional<fs::CheckReport> verified;
 };
 
-// Where the files of the volume are that a path on the command line means.
+// The volume that a path on the command line means, and where its files are.
 struct Source {
   VolumePlace place;
   std::optional<fs::MountEntry> mount;  // a writable mount, whose daemon must be asked

@@ -24,8 +24,8 @@ namespace {
 
 using nlohmann::json;
 
-// Keys are written once their payload is done, so after a failure all but a few are there. A device
-// searches for many at once.
+// Keys are written once their payload is done, so a failure costs at most the keys of one payload.
+// A device searches for many at once.
 constexpr unsigned batch_count_max = 64;
 constexpr unsigned device_batch_count_max = 1024;
 constexpr unsigned key_count_max = 100000;

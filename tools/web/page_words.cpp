@@ -88,6 +88,16 @@ const std::vector<PageWords>& all_page_words() {
       {"more lost ranges than --drop-damaged can fill with zeros; nothing was changed: repair "
        "without it, then write zeros there",
        "", "more lost ranges than can be filled with zeros; nothing was changed", "keep_damaged"},
+      {"; or, if nobody else had the older key, make the volume anew elsewhere: fsck.nacre "
+       "--salvage "
+       "TARGET",
+       "", "", "salvage", "fsck.nacre"},
+      {"; or make the volume anew elsewhere, from the history that you name: fsck.nacre --salvage "
+       "TARGET",
+       "", "", "salvage", "fsck.nacre"},
+      {"; or let the rotation count these records as damaged for good: --accept-unreadable", "", "",
+       ""},
+      {". Find the process (fuser -v ", "), and unmount the volume there first", "", "close_files"},
       {"a repair would make other changes than those of the plan ",
        "look at today's plan with --repair --dry-run, and repair by that",
        "the volume has changed since this plan was made, so nothing was repaired", "plan_again"},
