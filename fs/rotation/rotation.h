@@ -18,6 +18,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -93,6 +94,9 @@ class Rotation {
            std::shared_ptr<metadata::KeyTree> keys, metadata::KeyringKeeper& keyring,
            Mounted& mounted);
   ~Rotation();  // stop()
+  // Called before anything else, and at most once. known runs when a new key has become durable, on
+  // the thread that begins the rotation: in the background no command waits for the fingerprint.
+  void on_new_key(std::function<void()> known) { new_key_is_known_ = std::move(known); }
 
   // Steps 0 to 2, on this thread. A survey reads as fast as it can, whatever the rate is. Error:
   // busy if a rotation or a backup is under way; io if records of files cannot be read; cancelled
@@ -197,6 +201,7 @@ class Rotation {
   void report_progress() NACRE_REQUIRES(work_mutex_);
 
   const std::shared_ptr<metadata::BackingDirectory> directory_;
+  std::function<void()> new_key_is_known_;  // may be empty
   const std::shared_ptr<metadata::KeyTree> keys_;
   metadata::KeyringKeeper& keyring_;
   Mounted& mounted_;

@@ -110,13 +110,15 @@ Result<> Rotation::save_new_keyring(const RotationOptions& options, const Before
   const auto take = [&](const metadata::KeyringRotation& next) {
     keys_->begin_rotation(next.keys->volume_key(), next.keys->current_epoch(), before.superblock);
   };
-  return keyring_.rotate(
+  NACRE_TRY(keyring_.rotate(
       make, take, [&](const metadata::KeyTree& next, const std::function<Result<>()>& commit) {
         if (next.current_epoch().format == metadata::EpochFormat::one) return commit();
         return mounted_.store().switch_epoch(next.current_epoch_number(), [&] {
           return mounted_.database().switch_epoch(next, commit);
         });
-      });
+      }));
+  if (new_key_is_known_) new_key_is_known_();
+  return {};
 }
 
 Result<> Rotation::settle_superblock() {

@@ -64,7 +64,8 @@ std::string legacy_cipher_warning(const VolumePlace& place, const metadata::Supe
 void warn_of_legacy_cipher(const VolumePlace& place, const metadata::Superblock& superblock,
                            const metadata::Keyring& keyring);
 
-// For mkfs: the new volume is known from now on, whatever was known there before.
+// For mkfs, and for a daemon that has begun a rotation: the volume is known with this key from now
+// on, whatever was known there before.
 void remember_new_volume(const VolumePlace& place, const metadata::KeyTree& keys);
 // The same for a volume that a daemon rotates, of which only the fingerprint is known.
 void remember_fingerprint(const VolumePlace& place, const std::string& volume_id,

@@ -194,6 +194,7 @@ class Mount {
     }
     keys_.access.reset();  // the raw volume key is of no more use
     rotation_ = std::make_unique<fs::Rotation>(place_.directory, keys_.keys, *keyring_, *mounted_);
+    rotation_->on_new_key([this] { remember_new_volume(place_, *keys_.keys); });
     tell_of_foreign_root();
     return {};
   }
