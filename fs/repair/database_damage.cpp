@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "fs/repair/database_rebuild.h"
+#include "fs/repair/database_swap.h"
 
 namespace nacre::fs {
 
@@ -25,6 +26,13 @@ Result<std::unique_ptr<metadata::DatabaseRescue>> find_database_damage(
     const std::shared_ptr<const metadata::KeyTree>& keys, bool accept_unreadable) {
   auto opened = metadata::DatabaseRescue::open(directory, keys);
   if (!opened && opened.error().code == ErrorCode::not_found) {
+    // A dry run leaves everything as it is, so it finds db/ under the name that a swap gave it.
+    if (is_swap_interrupted(*directory)) {
+      return fail(ErrorCode::missing,
+                  fmt::format("{}: a repair, or the undoing of one, was interrupted while it moved "
+                              "db/; a repair that changes something puts db/ back first",
+                              directory->description()));
+    }
     return fail(ErrorCode::missing,
                 fmt::format("{}: db/ is missing. Salvage the volume into another directory: "
                             "fsck.nacre --salvage TARGET",

@@ -166,6 +166,11 @@ static Result<> end_swap(BackingDirectory& directory, const metadata::VolumeKeys
   return directory.sync_directory("");
 }
 
+bool is_swap_interrupted(BackingDirectory& directory) {
+  const auto names = directory.list("");
+  return names && std::find(names->begin(), names->end(), moving_folder) != names->end();
+}
+
 Result<> tidy_databases(BackingDirectory& directory, const metadata::VolumeKeys& volume) {
   NACRE_ASSIGN(auto names, directory.list(""));
   if (std::binary_search(names.begin(), names.end(), moving_folder)) {

@@ -33,6 +33,8 @@ Result<DatabaseState> state_of_database(
 Result<> swap_databases(metadata::BackingDirectory& directory, const DatabaseEdit& edit);
 // A folder with its files, if it is there.
 Result<> remove_folder(metadata::BackingDirectory& directory, const std::string& folder);
+// Whether a swap was interrupted, so that a database lies under a temporary name.
+bool is_swap_interrupted(metadata::BackingDirectory& directory);
 // Ends an interrupted swap, and removes new databases that never took db/'s place.
 Result<> tidy_databases(metadata::BackingDirectory& directory, const metadata::VolumeKeys& volume);
 
