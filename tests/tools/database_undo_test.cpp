@@ -51,5 +51,21 @@ TEST_F(DatabaseUndo, is_refused_where_the_old_database_has_changed) {
   EXPECT_EQ(repairer.check().findings.error_count(), 0u);
 }
 
+// A dry run leaves db/ under the name that a swap gave it, and said that db/ is lost.
+TEST_F(DatabaseUndo, that_is_interrupted_is_told_by_a_dry_run_and_ended_by_a_repair) {
+  store_superblock_and_keyring(*backing_, chunk_size);
+  mount();
+  write(make_file(root, "file"), 0, noise(100'000, 1));
+  unmount();
+  NACRE_ASSERT_OK(backing_->rename("db", "db.moving"));
+  Repairer repairer(backing_, opened_keys(chunk_size, keyring_generation_));
+  const auto dry = repairer.repair_as_shown();
+  ASSERT_FALSE(dry);
+  EXPECT_NE(dry.error().message.find("was interrupted while it moved db/"), std::string::npos)
+      << dry.error().message;
+  NACRE_ASSERT_OK(repairer.repair());
+  EXPECT_EQ(repairer.check().findings.error_count(), 0u);
+}
+
 }  // namespace
 }  // namespace nacre::tests
