@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "fs/repair/text_digest.h"
 #include "gpu_engine/kdf/kdf.h"
 
 namespace nacre::fs {
@@ -19,29 +20,9 @@ constexpr std::size_t swapped_piece_size_bytes = 1u << 20;
 constexpr std::string_view folder_prefix = "db.";
 constexpr std::string_view moving_folder = "db.moving";
 
-// The SHA-256 of all pieces that were added.
-class Digest {
- public:
-  void add(std::string_view text) {
-    std::array<Byte, sizeof(std::uint64_t)> size;
-    store_le(size.data(), std::uint64_t{text.size()});
-    piece_ += as_text(size);
-    piece_ += text;
-    if (piece_.size() >= swapped_piece_size_bytes) fold();
-  }
-  Bytes take() {
-    fold();
-    return {state_.begin(), state_.end()};
-  }
-
- private:
-  void fold() {
-    state_ = engine::sha256(as_bytes(std::string(as_text(state_)) + piece_));
-    piece_.clear();
-  }
-  engine::Sha256Digest state_ = {};
-  std::string piece_;
-};
+Bytes bytes_of(const engine::Sha256Digest& digest) {
+  return {digest.begin(), digest.end()};
+}
 
 }  // namespace
 
@@ -51,7 +32,7 @@ std::string database_folder_of(std::string_view plan_name) {
 
 Result<Bytes> fingerprint_of(BackingDirectory& directory, std::string_view folder) {
   NACRE_ASSIGN(const auto names, directory.list(folder));
-  Digest digest;
+  TextDigest digest;
   for (const auto& name : names) {
     const std::string path = fmt::format("{}/{}", folder, name);
     NACRE_ASSIGN(const auto file, directory.open(path, metadata::OpenMode::read));
@@ -63,12 +44,12 @@ Result<Bytes> fingerprint_of(BackingDirectory& directory, std::string_view folde
     digest.add(fmt::format("{}", size));
     digest.add(as_text(header));
   }
-  return digest.take();
+  return bytes_of(digest.take());
 }
 
 Result<Bytes> digest_of_content(BackingDirectory& directory, std::string_view folder) {
   NACRE_ASSIGN(const auto names, directory.list(folder));
-  Digest digest;
+  TextDigest digest;
   Bytes piece(swapped_piece_size_bytes);
   for (const auto& name : names) {
     NACRE_ASSIGN(const auto file,
@@ -84,7 +65,7 @@ Result<Bytes> digest_of_content(BackingDirectory& directory, std::string_view fo
       digest.add(got ? as_text(ByteView(piece).first(*got)) : "cannot be read");
     }
   }
-  return digest.take();
+  return bytes_of(digest.take());
 }
 
 Result<Bytes> digest_of_rows(const std::shared_ptr<BackingDirectory>& directory,
@@ -102,7 +83,7 @@ Result<Bytes> digest_of_rows(const std::shared_ptr<BackingDirectory>& directory,
       }
     }
   }
-  Digest digest;
+  TextDigest digest;
   for (std::size_t i = 0; i < metadata::table_count; ++i) {
     const auto table = static_cast<Table>(i);
     digest.add(metadata::to_string(table));
@@ -112,7 +93,7 @@ Result<Bytes> digest_of_rows(const std::shared_ptr<BackingDirectory>& directory,
       return true;
     }));
   }
-  return digest.take();
+  return bytes_of(digest.take());
 }
 
 Result<DatabaseState> state_of_database(const std::shared_ptr<BackingDirectory>& directory,

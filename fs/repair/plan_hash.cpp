@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "fs/repair/text_digest.h"
 #include "gpu_engine/kdf/kdf.h"
 #include "metadata/text/text_bytes.h"
 
@@ -15,28 +16,6 @@ constexpr std::string_view draw_purpose = "repair draw";  // of the subkeys
 constexpr std::string_view hash_purpose = "repair hash";
 constexpr std::size_t time_size_bytes = 6;
 constexpr std::size_t hash_tag_size_bytes = 16;
-constexpr std::size_t folded_size_bytes = 1u << 20;
-
-// The SHA-256 of all lines, in pieces: a plan may be large.
-class LineDigest {
- public:
-  void add(std::string_view line) {
-    piece_ += line;
-    if (piece_.size() >= folded_size_bytes) fold();
-  }
-  engine::Sha256Digest take() {
-    fold();
-    return state_;
-  }
-
- private:
-  void fold() {
-    state_ = engine::sha256(as_bytes(std::string(as_text(state_)) + piece_));
-    piece_.clear();
-  }
-  engine::Sha256Digest state_ = {};
-  std::string piece_;
-};
 
 }  // namespace
 
@@ -73,7 +52,7 @@ std::int64_t PlanDraw::seconds() const {
 
 std::string plan_hash(const RepairPlan& plan, std::string_view also_shown,
                       const metadata::KeyTree& keys, const PlanSeed& seed) {
-  LineDigest digest;
+  TextDigest digest;
   for_each_lasting_line(plan, [&](std::string_view line) { digest.add(line); });
   digest.add(also_shown);  // the first line of a plan has the number of its lines
   const engine::Sha256Digest lines = digest.take();

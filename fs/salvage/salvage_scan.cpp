@@ -181,7 +181,8 @@ class Scan final : public SegmentVisitor {
     found_.all.push_back(record);
   }
 
-  // A genuine session has one epoch. But an attacker who has an older key can use its salt again.
+  // A genuine session has one epoch. An attacker with an older key can use the session's salt
+  // again.
   std::uint32_t session_of(const engine::SessionSalt& salt, std::uint32_t epoch) {
     const auto [place, is_new] =
         sessions_.emplace(std::pair(salt, epoch), static_cast<std::uint32_t>(sessions_.size()));

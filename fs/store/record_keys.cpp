@@ -76,8 +76,8 @@ Result<> RecordKeys::check_surveyed(const engine::RecordHeader& header, ByteView
   if (digest == engine::sha256(record)) return {};
   NACRE_TRY(engine::verify_record_crc(record));
   return fail(ErrorCode::tampered,
-              "the record is not the one that was there when the rotation of keys that is about to "
-              "begin read it: somebody who has the volume's key changed it since");
+              "the record has changed since the survey before this rotation of keys read it: the "
+              "change was made with the volume's key");
 }
 
 Result<> RecordKeys::check_session(const engine::RecordHeader& header) const {

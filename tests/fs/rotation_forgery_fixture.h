@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Somebody who has the keys of a volume in format 2, and writes to its folder: forges records, and
-// reads what the volume then says.
+// An attacker with the keys of a volume in format 2 who can write to its folder: the fixture forges
+// records, and reads what the volume then says.
 #pragma once
 
 #include <algorithm>

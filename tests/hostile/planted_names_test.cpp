@@ -24,6 +24,15 @@ class PlantedNames : public VolumeTest {
   void plant(const std::string& path) {
     ASSERT_TRUE(backing_->open(path, metadata::OpenMode::create_new)) << path;
   }
+  // Expects that an empty file of that name is refused with its name, and removes the file.
+  void expect_refused_by_name(const std::string& path) {
+    plant(path);
+    const auto opened = open();
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().code, ErrorCode::tampered) << opened.error().message;
+    EXPECT_NE(opened.error().message.find(path), std::string::npos) << opened.error().message;
+    NACRE_EXPECT_OK(backing_->remove(path));
+  }
   // Expects that the volume can be mounted, and that the file is unchanged, now and after more has
   // been written.
   void expect_sound() {
@@ -82,12 +91,7 @@ TEST_F(PlantedNames, a_file_of_the_database_of_a_number_far_beyond_is_refused_by
                              "db/OPTIONS-{:06}", "db/{:06}.dbtmp", "db/{:06}.blob"}) {
       const std::string path = fmt::format(fmt::runtime(form), number);
       SCOPED_TRACE(path);
-      plant(path);
-      const auto opened = open();
-      ASSERT_FALSE(opened);
-      EXPECT_EQ(opened.error().code, ErrorCode::tampered) << opened.error().message;
-      EXPECT_NE(opened.error().message.find(path), std::string::npos) << opened.error().message;
-      NACRE_EXPECT_OK(backing_->remove(path));
+      expect_refused_by_name(path);
     }
   }
   plant("db/99999999999999999999999.log");
@@ -119,12 +123,7 @@ TEST_F(PlantedNames, another_form_of_a_name_of_the_database_is_refused_by_name) 
   for (const char* path :
        {"db/20.log", "db/1.sst", "db/0000020.log", "db/MANIFEST-5", "db/0.log"}) {
     SCOPED_TRACE(path);
-    plant(path);
-    const auto opened = open();
-    ASSERT_FALSE(opened);
-    EXPECT_EQ(opened.error().code, ErrorCode::tampered) << opened.error().message;
-    EXPECT_NE(opened.error().message.find(path), std::string::npos) << opened.error().message;
-    NACRE_EXPECT_OK(backing_->remove(path));
+    expect_refused_by_name(path);
   }
   expect_sound();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes from this process the system calls that a daemon never makes once it serves, and that help
-// somebody who has taken it over to reach the rest of the machine: running programs, tracing other
+// Takes from this process the system calls that a daemon never makes once it serves, and by which
+// an attacker in the daemon could reach the rest of the machine: running programs, tracing other
 // processes, mounting, loading code into the kernel, the kernel's keyrings, and others. One table
 // names them. Such a call fails with EPERM.
 //
