@@ -3,7 +3,7 @@
 # Installs what is missing, builds, runs every test and says what was skipped and why.
 #
 #   test.sh [--preset P | --asan | --tsan] [--only LABEL] [--tests REGEX] [--long] [--suites DIR]
-#           [--no-build] [--shake N [--pause SECONDS]]
+#           [--no-build] [--io-uring] [--shake N [--pause SECONDS]]
 #
 #   --preset P    a preset of CMakePresets.json; default dev. --asan and --tsan are short for theirs
 #   --only LABEL  only unit, oracle, crash, model, golden, bad, mount, fuzz, gpu or tidy tests
@@ -11,11 +11,13 @@
 #   --long        the full counts of the seeded tests, not samples; ten minutes of libFuzzer each
 #   --suites DIR  with --long, also the public POSIX suites built in DIR (see posix_suites.sh)
 #   --no-build    use the existing programs; install and build nothing
+#   --io-uring    also the tests that switch FUSE over io_uring on for the whole machine (docs/TESTS.md)
 #   --shake N     run each test N times, while something else keeps every core busy
 #   --pause S     with --shake: stop everything that a test runs for S seconds, again and again
 #
 # A test that fails is run once more, alone, when all others have ended. If it passes then, the run does
 # not fail, but names the test at the end: it has a fault that must be found (docs/TESTS.md).
+# NACRE_TEST_MINUTES bounds all this: what still runs then is named and ended, and the run has failed.
 # The whole output stays in build/P/test-logs. Exit status: 0 all passed, 2 usage, 8 set-up or build
 # failed, 1 a test failed.
 set -euo pipefail
@@ -40,11 +42,13 @@ while [ $# -gt 0 ]; do
     --tsan) preset=tsan ;;
     --long) export NACRE_LONG=1 NACRE_FUZZ_SECONDS="${NACRE_FUZZ_SECONDS:-600}" ;;
     --no-build) builds= ;;
+    --io-uring) export NACRE_IO_URING_TESTS=1 ;;
     *) usage ;;
   esac
   shift
 done
 [[ $shake =~ ^([1-9][0-9]*)?$ && $pause_s =~ ^[0-9]+$ ]] || usage
+[[ ${NACRE_TEST_MINUTES-} =~ ^([1-9][0-9]*)?$ ]] || usage
 [ -n "$shake" ] || [ "$pause_s" = 0 ] || usage
 
 if [ -n "$builds" ]; then
@@ -89,6 +93,12 @@ tell_sanitizers_and_hangs() {
     echo "Hung:"
     cut -c 1-200 "$stacks" | head -n 150
   fi
+  if [ -s "${late-}" ]; then
+    status=1
+    echo
+    echo "Still running after $NACRE_TEST_MINUTES minutes:"
+    head -n 60 "$late"
+  fi
 }
 
 # Twice as many tests as there are cores: many wait for a daemon or a disk. Some take a gigabyte.
@@ -104,15 +114,37 @@ if [ -n "$shake" ]; then
   exit $status
 fi
 
+# The seconds that are left of NACRE_TEST_MINUTES; 0 if there is no bound.
+seconds_left() {
+  [ -n "${NACRE_TEST_MINUTES-}" ] || { echo 0; return; }
+  local left=$((NACRE_TEST_MINUTES * 60 - SECONDS))
+  echo $((left > 30 ? left : 30))
+}
+
+# What runs when SECONDS have passed, with where it waits in the kernel, in FILE. ctest would not say.
+note_late() { # SECONDS FILE
+  [ "$1" -gt 0 ] || return 0
+  sleep "$(($1 - 10))"
+  ps -eo pid,ppid,etimes,stat,wchan:24,args --sort=etimes | cut -c 1-200 >"$2"
+}
+
 # run_tests LOG CTEST_OPTION…: a line a test, as wide as its name. The summary is kept for LOG, since
 # it may not be the last word; so is the whole output of every test, in LOG's .full.log.
+late=${log%.log}.late.log
 run_tests() {
-  local log=$1 code=0
+  local log=$1 code=0 left noting bounded=()
   shift
   rm -f "$build/Testing/Temporary/LastTest.log"
-  (cd "$build" && ctest --output-on-failure --no-tests=error "$@") 2>&1 |
+  left=$(seconds_left)
+  # In a process group of its own, which timeout ends as a whole; Control-C would not reach it.
+  [ "$left" = 0 ] || bounded=(timeout --kill-after=30 "$left")
+  note_late "$left" "$late" </dev/null >/dev/null 2>&1 &
+  noting=$!
+  (cd "$build" && ${bounded[@]+"${bounded[@]}"} ctest --output-on-failure --no-tests=error "$@") 2>&1 |
     sed -u -E -e '/^ +Start +[0-9]+: /d' -e 's/^( *[0-9]+\/[0-9]+ Test .*[^.]) ?\.{3,} */\1 /' |
     tee "$log" | sed -u '/^[0-9]*% tests passed/,$d' || code=1
+  pkill -P "$noting" 2>/dev/null || true
+  wait "$noting" 2>/dev/null || true
   cp "$build/Testing/Temporary/LastTest.log" "${log%.log}.full.log" 2>/dev/null ||
     : >"${log%.log}.full.log"
   return $code
@@ -129,7 +161,10 @@ run_tests "$log" -j "$NACRE_TEST_JOBS" ${select[@]+"${select[@]}"} || status=1
 [ ! -e "$build/Testing/Temporary/LastTestsFailed.log" ] ||
   LC_ALL=C sort -t : -k 1,1 "$build/Testing/Temporary/LastTestsFailed.log" >"$failed"
 failed_count=$(wc -l <"$failed")
-if [ "$failed_count" -gt "$retried_max" ]; then
+if [ -s "$late" ]; then
+  echo
+  echo "The tests did not end within $NACRE_TEST_MINUTES minutes: nothing is run once more."
+elif [ "$failed_count" -gt "$retried_max" ]; then
   echo
   echo "$failed_count tests failed, too many to run each of them once more, alone."
 elif [ "$failed_count" -gt 0 ]; then

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The fsx of xfstests on a mount, over /dev/fuse and over io_uring, as the public suites call it:
+# The fsx of xfstests on a mount, over /dev/fuse and (NACRE_IO_URING_TESTS) over io_uring, as the public suites call it:
 # operations of up to 128,000 bytes on a file of up to 600,000, plain, with O_DIRECT, by AIO and by
 # io_uring, and closing and opening the file now and then; with chunks of 4 KiB, 64 KiB and 1 MiB.
 #
@@ -65,6 +65,7 @@ run_transport() { # TRANSPORT on|off
 }
 
 run_transport /dev/fuse off
+[ -n "${NACRE_IO_URING_TESTS-}" ] || { skip_part io_uring "tools/test.sh --io-uring runs it"; exit 0; }
 switch=/sys/module/fuse/parameters/enable_uring
 [ -r "$switch" ] || { skip_part io_uring "this kernel has no FUSE over io_uring"; exit 0; }
 # Not while a test relies on it as it is (fuse_uring_test.cpp).
