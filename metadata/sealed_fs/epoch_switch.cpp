@@ -72,8 +72,10 @@ Result<void> remove_resealed_files(BackingDirectory& directory, const std::strin
 
 Result<FileSalt> make_resealed_table(BackingDirectory& directory, const std::string& path,
                                      const KeyTree& keys, const KeyTree& next,
-                                     engine::Padding padding) {
+                                     engine::Padding padding,
+                                     const std::function<Result<void>(const FileSalt&)>& may_use) {
   NACRE_ASSIGN(const auto reader, PageReader::open(directory, path, keys));
+  NACRE_TRY(may_use(reader->salt()));
   // The manifest names the table by its salt.
   NACRE_ASSIGN(FileSeal seal, FileSeal::create_with_salt(next, path, padding, reader->salt()));
   NACRE_ASSIGN(const auto writer,
@@ -122,6 +124,28 @@ Result<bool> has_unnamed_files(BackingDirectory& directory, const std::string& f
   return false;
 }
 
+void SealedFileSystem::prepare_for_locked(const KeyTree& next) {
+  const engine::Sha256Digest fingerprint = next.fingerprint();
+  if (prepared_for_ == fingerprint) return;
+  prepared_.clear();
+  resealed_.clear();
+  prepared_for_ = fingerprint;
+}
+
+Result<FileSalt> SealedFileSystem::reseal_table(const std::string& path, const KeyTree& next) {
+  return make_resealed_table(
+      *directory_, path, *keys_, next, padding_, [&](const FileSalt& salt) -> Result<void> {
+        const LockGuard lock(prepared_mutex_);
+        prepare_for_locked(next);
+        if (resealed_.insert(salt).second) return {};
+        return fail_in_file(
+            ErrorCode::tampered, path,
+            "the table was already sealed for the next keys, and another program has removed or "
+            "changed the result. No rotation of keys has begun. Try again: a new attempt draws "
+            "other keys");
+      });
+}
+
 // Seals the folder's tables and small files anew, which are never written to any more, and returns
 // their paths. A needed file must be among them; any other may be gone or damaged.
 Result<SealedFileSystem::Sources> SealedFileSystem::reseal_finished(
@@ -137,7 +161,7 @@ Result<SealedFileSystem::Sources> SealedFileSystem::reseal_finished(
       if (!is_small) {
         // The number of a table is given out once, so this is the same table.
         if (const auto salt = prepared_salt(path, next)) return *salt;
-        return make_resealed_table(*directory_, path, *keys_, next, padding_);
+        return reseal_table(path, next);
       }
       NACRE_ASSIGN(FileSeal to, FileSeal::create(next, path, padding_));
       ResealChanges changes;
@@ -166,11 +190,9 @@ Result<std::size_t> SealedFileSystem::prepare_switch(const std::string& folder,
                                                      const KeyTree& next,
                                                      const std::function<Result<void>()>& go_on) {
   NACRE_TRY(check_writable(folder));
-  const engine::Sha256Digest fingerprint = next.fingerprint();
   {
     const LockGuard lock(prepared_mutex_);
-    if (prepared_for_ != fingerprint) prepared_.clear();
-    prepared_for_ = fingerprint;
+    prepare_for_locked(next);
   }
   std::size_t count = 0;
   for (const std::string& name : needed) {
@@ -181,7 +203,7 @@ Result<std::size_t> SealedFileSystem::prepare_switch(const std::string& folder,
       if (prepared_.contains(path)) continue;
     }
     NACRE_TRY(go_on());
-    const auto made = make_resealed_table(*directory_, path, *keys_, next, padding_);
+    const auto made = reseal_table(path, next);
     if (!made) {
       const ErrorCode code = made.error().code;
       if (code == ErrorCode::not_found || code == ErrorCode::corrupt ||
@@ -209,14 +231,14 @@ Result<void> SealedFileSystem::keep_prepared(const std::string& folder,
                                              const std::set<std::string>& needed,
                                              const KeyTree& next) {
   const LockGuard lock(prepared_mutex_);
-  if (prepared_for_ != next.fingerprint()) prepared_.clear();
+  prepare_for_locked(next);
   return remove_resealed_files(
       *directory_, folder, [&](const std::string& path) NACRE_REQUIRES(prepared_mutex_) {
         return prepared_.contains(path) && needed.contains(path.substr(folder.size() + 1));
       });
 }
 
-// None if the file is not there as it was made: then another one is made.
+// None if the file is not there as it was made.
 std::optional<FileSalt> SealedFileSystem::prepared_salt(const std::string& path,
                                                         const KeyTree& next) {
   const LockGuard lock(prepared_mutex_);

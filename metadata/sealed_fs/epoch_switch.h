@@ -35,10 +35,13 @@ Result<void> remove_resealed_files(
 
 // Seals a table anew, page by page, under the current epoch of next. The new file is durable under
 // resealed_path(). padding is the volume's. Returns the salt of the old file, which the new one
-// has, too. Errors: as of PageReader and PageWriter.
+// has, too. Salt and page give the nonce, so two tables of one salt must not be sealed under one
+// epoch: may_use is asked first, and its error ends the call. Errors: as of PageReader and
+// PageWriter.
 Result<FileSalt> make_resealed_table(BackingDirectory& directory, const std::string& path,
                                      const KeyTree& keys, const KeyTree& next,
-                                     engine::Padding padding);
+                                     engine::Padding padding,
+                                     const std::function<Result<void>(const FileSalt&)>& may_use);
 
 // Whether files of the current epoch do not have their names yet. Called before the database is
 // opened.

@@ -172,6 +172,11 @@ class SealedFileSystem final : public rocksdb::FileSystem {
                              const KeyTree& next) NACRE_EXCLUDES(prepared_mutex_);
   std::optional<FileSalt> prepared_salt(const std::string& path, const KeyTree& next)
       NACRE_EXCLUDES(prepared_mutex_);
+  // Forgets what was sealed for another epoch than that of next.
+  void prepare_for_locked(const KeyTree& next) NACRE_REQUIRES(prepared_mutex_);
+  // As make_resealed_table(), once for each salt and epoch. Error if the salt was used: tampered.
+  Result<FileSalt> reseal_table(const std::string& path, const KeyTree& next)
+      NACRE_EXCLUDES(prepared_mutex_);
   Result<void> check_tables_are(const Sources& sources) NACRE_EXCLUDES(tables_mutex_);
   Bytes current_content() const NACRE_REQUIRES(replacing_mutex_);
   Result<void> reopen_tables() NACRE_EXCLUDES(tables_mutex_);
@@ -211,11 +216,13 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   // The open tables.
   std::vector<std::weak_ptr<PageReader>> tables_ NACRE_GUARDED_BY(tables_mutex_);
   std::size_t tables_swept_at_ NACRE_GUARDED_BY(tables_mutex_) = 64;
-  Mutex prepared_mutex_;  // guards the next two
+  Mutex prepared_mutex_;  // guards the next three
   // Tables that were sealed anew for the epoch of a volume key, by path, with the salt of old and
   // new file.
   Sources prepared_ NACRE_GUARDED_BY(prepared_mutex_);
   engine::Sha256Digest prepared_for_ NACRE_GUARDED_BY(prepared_mutex_) = {};
+  // The salts under which a table was sealed, or began to be, for that epoch.
+  std::set<FileSalt> resealed_ NACRE_GUARDED_BY(prepared_mutex_);
   Mutex replacing_mutex_;  // held to rename or remove a file; guards the next two
   std::string live_manifest_path_ NACRE_GUARDED_BY(replacing_mutex_);
   std::weak_ptr<ManifestWriter> live_manifest_ NACRE_GUARDED_BY(replacing_mutex_);

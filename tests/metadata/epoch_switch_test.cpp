@@ -46,6 +46,15 @@ std::shared_ptr<KeyTree> keys_after(EpochFormat format) {
                                    SecretBytes(Bytes(32, 1)));
 }
 
+// The keys of an attempt that began anew.
+std::shared_ptr<KeyTree> another_after(EpochFormat format) {
+  std::vector<EpochKey> epochs;
+  epochs.push_back(epoch_of(1, format));
+  epochs.push_back({.number = 2, .key = SecretBytes(Bytes(32, 77)), .format = EpochFormat::two});
+  return std::make_shared<KeyTree>(switch_volume(), SecretBytes(Bytes(32, 3)), std::move(epochs),
+                                   SecretBytes(Bytes(32, 1)));
+}
+
 Result<SwitchRows> read_rows(const Database& database) {
   SwitchRows rows;
   for (const Table table : {Table::inodes, Table::dentries}) {
@@ -158,20 +167,34 @@ TEST_P(EpochSwitch, uses_what_was_prepared_for_it) {
   EXPECT_EQ(rows_on(disk_->process_kill(), keys_after(GetParam())).value(), rows_);
 }
 
-// Somebody takes a prepared file away, or puts another one in its place.
-TEST_P(EpochSwitch, makes_anew_what_was_prepared_and_is_not_there) {
+// A prepared file goes, or another one is put in its place. What took its place in the meantime
+// could differ from it, and would get the same nonces.
+TEST_P(EpochSwitch, seals_no_salt_twice_under_one_key) {
   const auto next = keys_after(GetParam());
-  ASSERT_TRUE(database_->snapshot());
-  ASSERT_TRUE(database_->prepare_switch(*next, [] { return Result<void>(); }));
-  bool is_odd = false;
-  for (const std::string& path : disk_->files()) {
-    if (!path.starts_with("db/rekey-")) continue;
-    is_odd = !is_odd;
-    if (is_odd) {
-      disk_->erase(path);
-    } else {
-      disk_->store(path, disk_->load("db/CURRENT").value());
+  for (const bool is_removed : {true, false}) {
+    ASSERT_TRUE(database_->snapshot());
+    ASSERT_TRUE(database_->prepare_switch(*next, [] { return Result<void>(); }));
+    bool is_there = false;
+    for (const std::string& path : disk_->files()) {
+      if (!path.starts_with("db/rekey-")) continue;
+      is_there = true;
+      if (is_removed) {
+        disk_->erase(path);
+      } else {
+        disk_->store(path, disk_->load("db/CURRENT").value());
+      }
     }
+    ASSERT_TRUE(is_there);
+    const auto refused = begin();
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(to_string(refused.error().code), to_string(ErrorCode::tampered));
+    EXPECT_FALSE(disk_->exists(marker).value());
+    ASSERT_TRUE(database_->abandon_switch());
+    EXPECT_EQ(read_rows(*database_).value(), rows_);
+    ASSERT_TRUE(database_->prepare_switch(*another_after(GetParam()), [] {
+      return Result<void>();
+    })) << "a new attempt has another key";
+    ASSERT_TRUE(database_->abandon_switch());
   }
   ASSERT_TRUE(begin());
   EXPECT_EQ(rows_on(disk_->process_kill(), keys_after(GetParam())).value(), rows_);
