@@ -169,8 +169,8 @@ class PlannedEngine final : public Engine {
     if (--submitted_count_ == 0) all_ended_.notify_all();
   }
 
-  // Nothing when there is no memory even for the results, which are then empty. The results are not
-  // cleared here: backends write the result of every message they get, on many threads.
+  // Nothing when there is no memory for the results or the plan: see Engine::run(). The results are
+  // not cleared here: backends write the result of every message they get, on many threads.
   std::optional<Plan> prepare(Payload& payload, bool waits) {
     try {
       payload.results.resize(payload.messages.size());
@@ -184,7 +184,10 @@ class PlannedEngine final : public Engine {
         std::ranges::fill(payload.results, MessageResult{});
       return plan;
     } catch (const std::exception&) {
-      payload.results.clear();
+      if (payload.results.size() != payload.messages.size()) payload.results.clear();
+      std::ranges::fill(payload.results,
+                        MessageResult{.error = ErrorCode::out_of_memory,
+                                      .detail = "no memory to plan the engine's work"});
       return std::nullopt;
     }
   }

@@ -80,10 +80,11 @@ class Engine {
   // is not busy; with more little is gained.
   virtual std::uint64_t payload_size_bytes() const = 0;
 
-  // Runs the payload and returns when every result is there. When there is no memory for the
-  // results, Payload::results is empty, so look at its size first. A small payload runs on the
-  // calling thread. A large one runs on as many threads as there are workers, and the caller is one
-  // of them. Within submit()'s done() everything runs on the cpu.
+  // Runs the payload and returns when every result is there. Without memory to plan the run, the
+  // results of messages that came by Payload::add() are out_of_memory; if other messages have no
+  // results, Payload::results is empty. A small payload runs on the calling thread. A large one
+  // runs on as many threads as there are workers, and the caller is one of them. Within submit()'s
+  // done() everything runs on the cpu.
   virtual void run(Payload& payload) = 0;
   // Returns at once, or blocks while the queue is full. done() is called once, when the results are
   // as run() leaves them: on a worker thread, or on the calling thread when there is no memory for

@@ -51,6 +51,12 @@ std::uint32_t Payload::add_key(const KeyUse& use, ByteView key) {
   return static_cast<std::uint32_t>(key_table.size() - 1);
 }
 
+std::size_t Payload::add(const Message& message) {
+  results.resize(messages.size() + 1);
+  messages.push_back(message);
+  return messages.size() - 1;
+}
+
 void Payload::clear() {
   messages.clear();
   results.clear();

@@ -114,8 +114,14 @@ struct Payload {
   VolumeId volume_id = {};  // first part of every AAD
   MessageOrder order = MessageOrder::soonest;
   std::vector<Message> messages;
-  std::vector<MessageResult> results;  // of the run, in messages' order; empty without memory
+  // Of the run, in messages' order. As long as messages if all of them came by add(). A caller that
+  // fills messages itself looks at the size first: without memory for results there are none.
+  std::vector<MessageResult> results;
 
+  // Adds the message with a result of its own, and returns their index. Until a run has ended, the
+  // result is an error; without memory for the run it becomes out_of_memory. Throws bad_alloc, and
+  // then nothing was added.
+  std::size_t add(const Message& message);
   // Copies the raw key into the key arena and returns its index; equal keys share one index. RSA
   // keys are DER: a public key's SubjectPublicKeyInfo, a private key's PKCS#8.
   std::uint32_t add_key(CipherSuite suite, ByteView key);

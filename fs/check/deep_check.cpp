@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "fs/store/record_batch.h"
 #include "fs/store/segment_table.h"
 #include "gpu_engine/base/limits.h"
 
@@ -97,15 +98,12 @@ void DeepCheck::open(const NamedRecord& named, const engine::RecordHeader& heade
   }
   Stage& stage = stages_[filling_];
   std::copy(bytes.begin(), bytes.end(), stage.input.data() + stage.input_used);
-  stage.payload.messages.push_back(
-      {.operation = engine::Operation::unseal,
-       .check_identity = true,
-       .key_index = stage.payload.add_key((*key)->suite, (*key)->key.view()),
-       .input_offset = stage.input_used,
-       .input_size = bytes.size(),
-       .output_offset = stage.output_used,
-       .output_capacity = named.plain_size,
-       .identity = metadata::encode(named.name)});
+  add_unseal(stage.payload, **key,
+             {.input_offset = stage.input_used,
+              .input_size = bytes.size(),
+              .output_offset = stage.output_used,
+              .output_capacity = named.plain_size},
+             named.name);
   stage.waiting.push_back(named);
   stage.input_used += bytes.size();
   stage.output_used += named.plain_size;
@@ -122,13 +120,8 @@ void DeepCheck::collect(Stage& stage) {
   stage.ended->wait();
   stage.ended.reset();
   const engine::Payload& payload = stage.payload;
-  const bool no_memory = payload.results.size() < payload.messages.size();
   for (std::size_t i = 0; i < stage.waiting.size(); ++i) {
     const auto& named = stage.waiting[i];
-    if (no_memory) {
-      report(named, verdict_of(ErrorCode::out_of_memory), "no memory to check it");
-      continue;
-    }
     const auto& result = payload.results[i];
     if (!result.ok) {
       report(named, verdict_of(result.error), result.detail);

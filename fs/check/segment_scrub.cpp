@@ -90,9 +90,9 @@ void SegmentScrub::load(metadata::BackingFile& file, std::uint64_t begin, std::u
     Byte* record = bytes.data() + at;
     std::memmove(record + crc_size_bytes, record, engine::record_aad_header_size_bytes);
     stretch.expected.push_back(header->crc32);
-    stretch.payload.messages.push_back({.operation = engine::Operation::checksum,
-                                        .input_offset = at + crc_size_bytes,
-                                        .input_size = header->stored_size - crc_size_bytes});
+    stretch.payload.add({.operation = engine::Operation::checksum,
+                         .input_offset = at + crc_size_bytes,
+                         .input_size = header->stored_size - crc_size_bytes});
     at += header->stored_size;
   }
   stretch.size = at;
@@ -109,7 +109,7 @@ std::size_t SegmentScrub::collect(Stretch& stretch) {
   stretch.ended.reset();
   const auto& results = stretch.payload.results;
   std::size_t good = 0;
-  while (good < std::min(results.size(), stretch.expected.size()) && results[good].ok &&
+  while (good < results.size() && results[good].ok &&
          results[good].crc32 == stretch.expected[good]) {
     ++good;
   }

@@ -49,8 +49,7 @@ void BatchFiller::add_message(const std::shared_ptr<TaskState>& state,
                               const engine::Message& message) {
   batch_->pieces.push_back({.state = state,
                             .kind = Piece::Kind::message,
-                            .message_index = batch_->payload.messages.size()});
-  batch_->payload.messages.push_back(message);
+                            .message_index = batch_->payload.add(message)});
 }
 
 Result<> BatchFiller::add_end(const std::shared_ptr<TaskState>& state, std::optional<Error> error) {
@@ -69,7 +68,6 @@ class TaskWriter {
   explicit TaskWriter(const RunParts& parts) : parts_(parts) {}
 
   void write(Batch& batch) {
-    const bool has_results = batch.payload.results.size() >= batch.payload.messages.size();
     std::uint64_t bytes = 0;
     for (Piece& piece : batch.pieces) {
       if (piece.state.get() != state_) flush();
@@ -77,12 +75,7 @@ class TaskWriter {
       if (piece.kind == Piece::Kind::message) {
         bytes += batch.payload.messages[piece.message_index].input_size;
       }
-      if (state_->is_over) continue;
-      if (piece.kind == Piece::Kind::message && !has_results) {
-        finish(fail(ErrorCode::out_of_memory, "no memory for the results of the engine"));
-      } else {
-        take(batch, piece);
-      }
+      if (!state_->is_over) take(batch, piece);
     }
     flush();
     state_ = nullptr;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "fs/store/record_batch.h"
 #include "fs/store/segment_table.h"
 #include "fs/store/segment_walk.h"
 #include "gpu_engine/base/limits.h"
@@ -60,12 +61,11 @@ class Scan final : public SegmentVisitor {
       NACRE_TRY(open_waiting());
     }
     std::copy(bytes.begin(), bytes.end(), input_.data() + input_used_);
-    payload_.messages.push_back({.operation = engine::Operation::unseal,
-                                 .key_index = payload_.add_key((*key)->suite, (*key)->key.view()),
-                                 .input_offset = input_used_,
-                                 .input_size = bytes.size(),
-                                 .output_offset = waiting_.size() * chunk_size_bytes_,
-                                 .output_capacity = chunk_size_bytes_});
+    add_unseal(payload_, **key,
+               {.input_offset = input_used_,
+                .input_size = bytes.size(),
+                .output_offset = waiting_.size() * chunk_size_bytes_,
+                .output_capacity = chunk_size_bytes_});
     input_used_ += bytes.size();
     waiting_.push_back({.offset = offset,
                         .file = file_,
@@ -129,14 +129,14 @@ class Scan final : public SegmentVisitor {
   Result<> open_waiting() {
     if (waiting_.empty()) return {};
     engine_.run(payload_);
-    if (payload_.results.size() < payload_.messages.size()) {
-      return fail(ErrorCode::out_of_memory, "no memory for the results of the engine");
-    }
     for (std::size_t i = 0; i < waiting_.size(); ++i) {
       engine::MessageResult result = payload_.results[i];
+      if (!result.ok && result.error == ErrorCode::out_of_memory) {
+        return fail(result.error, result.detail);
+      }
       // Parts of checkpoints may be larger than a chunk of this volume.
       if (!result.ok && result.error == ErrorCode::corrupt) {
-        NACRE_ASSIGN(result, open_alone(payload_.messages[i]));
+        result = open_alone(payload_.messages[i]);
       }
       take(waiting_[i], result);
     }
@@ -146,7 +146,7 @@ class Scan final : public SegmentVisitor {
     return {};
   }
 
-  Result<engine::MessageResult> open_alone(const engine::Message& message) {
+  engine::MessageResult open_alone(engine::Message message) {
     Bytes plain(chunk_size_bytes_max);
     engine::Payload payload;
     payload.input = payload_.input;
@@ -155,19 +155,17 @@ class Scan final : public SegmentVisitor {
     payload.output_size = plain.size();
     payload.volume_id = payload_.volume_id;
     const auto& key = payload_.key_table[message.key_index];
-    payload.messages.push_back(message);
-    payload.messages[0].key_index =
+    message.key_index =
         payload.add_key(key.use, payload_.keys.view().subspan(key.offset, key.size));
-    payload.messages[0].output_offset = 0;
-    payload.messages[0].output_capacity = plain.size();
+    message.output_offset = 0;
+    message.output_capacity = plain.size();
+    payload.add(message);
     engine_.run(payload);
-    if (payload.results.empty()) return fail(ErrorCode::out_of_memory);
-    return payload.results[0];
+    return payload.results.front();
   }
 
   void take(FoundRecord record, const engine::MessageResult& result) {
-    const auto name = result.ok ? metadata::decode_record_name(result.identity)
-                                : fail(result.error, result.detail);
+    const auto name = name_in(result);
     if (!name) return note(record.file, record.offset, name.error());
     record.version = name->version;
     record.inode = name->inode;
@@ -261,14 +259,9 @@ Result<Bytes> RecordOpener::open(const FoundRecord& record) {
   payload.output = plain.data();
   payload.output_size = plain.size();
   payload.volume_id = keys_.volume_id();
-  payload.messages.push_back({.operation = engine::Operation::unseal,
-                              .check_identity = true,
-                              .key_index = payload.add_key(key->suite, key->key.view()),
-                              .input_size = sealed.size(),
-                              .output_capacity = plain.size(),
-                              .identity = metadata::encode(record.name())});
+  add_unseal(payload, *key, {.input_size = sealed.size(), .output_capacity = plain.size()},
+             record.name());
   engine_.run(payload);
-  if (payload.results.empty()) return fail(ErrorCode::out_of_memory);
   const engine::MessageResult& result = payload.results.front();
   if (!result.ok) return fail(result.error, result.detail);
   if (result.output_size != plain.size()) {

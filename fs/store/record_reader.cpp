@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "fs/store/record_batch.h"
 #include "gpu_engine/base/check.h"
 
 namespace nacre::fs {
@@ -124,17 +125,14 @@ void RecordReader::read_batch(Work& work, std::span<ReadRequest*> requests) {
             fmt::format("{} offset {}", segment_path(location.segment), location.offset));
         continue;
       }
-      work.payload.messages.push_back(engine::Message{
-          .operation = engine::Operation::unseal,
-          .check_identity = true,
-          .key_index = work.payload.add_key((*key)->suite, (*key)->key.view()),
-          .input_offset = input_offset + at,
-          .input_size = location.stored_size,
-          .output_offset = slab.empty()
-                               ? output_offset
-                               : static_cast<std::size_t>(request.out.data() - slab.data()),
-          .output_capacity = request.out.size(),
-          .identity = metadata::encode(request.name)});
+      add_unseal(work.payload, **key,
+                 {.input_offset = input_offset + at,
+                  .input_size = location.stored_size,
+                  .output_offset = slab.empty()
+                                       ? output_offset
+                                       : static_cast<std::size_t>(request.out.data() - slab.data()),
+                  .output_capacity = request.out.size()},
+                 request.name);
       output_offset += request.out.size();
       request.epoch = header->epoch;
       sent.push_back(&request);
@@ -145,11 +143,6 @@ void RecordReader::read_batch(Work& work, std::span<ReadRequest*> requests) {
   if (sent.empty()) return;
   work.payload.check_bounds();
   engine_.run(work.payload);
-  if (work.payload.results.size() < work.payload.messages.size()) {
-    for (ReadRequest* request : sent)
-      request->result = fail(ErrorCode::out_of_memory, "no memory for the results of the engine");
-    return;
-  }
   for (std::size_t i = 0; i < sent.size(); ++i) {
     const engine::MessageResult& result = work.payload.results[i];
     ReadRequest& request = *sent[i];

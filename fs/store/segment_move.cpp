@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "fs/store/record_names.h"
+#include "fs/store/record_batch.h"
 #include "fs/store/segment_store_impl.h"
 
 namespace nacre::fs {
@@ -119,7 +119,8 @@ Result<PreparedMove> SegmentStoreImpl::reseal_in(Work& work, std::span<const Byt
   for (const ByteView& record : records)
     output_size += bound_of(record.size());
   NACRE_ASSIGN(const WriteTurn turn, take_turn(records.size(), output_size));
-  const WriteSession& session = *turn.session;
+  const RecordSeal seal{
+      .session = *turn.session, .first_counter = turn.counter, .padding = options_.padding};
   engine::Payload& payload = work.payload;
   payload.clear();
   payload.input = work.input.data();
@@ -127,17 +128,9 @@ Result<PreparedMove> SegmentStoreImpl::reseal_in(Work& work, std::span<const Byt
   payload.output = work.output.data();
   payload.output_size = work.output.size();
   payload.volume_id = keys_->volume_id();
-  const std::uint32_t new_key = payload.add_key(session.key->suite, session.key->key.view());
-
   PreparedMove move{.names = std::vector<Result<RecordName>>(records.size(), RecordName{}),
                     .records = {records.begin(), records.end()},
                     .memory = nullptr};
-  struct OldKey {
-    std::uint32_t epoch;
-    engine::SessionSalt salt;
-    std::uint32_t index;
-  };
-  std::optional<OldKey> last;
   std::vector<std::size_t> sent;
   sent.reserve(records.size());
   payload.messages.reserve(records.size());
@@ -154,97 +147,26 @@ Result<PreparedMove> SegmentStoreImpl::reseal_in(Work& work, std::span<const Byt
       move.names[i] = tl::unexpected(key.error());
       continue;
     }
-    if (!last || last->epoch != header->epoch || last->salt != header->salt) {
-      last = OldKey{.epoch = header->epoch,
-                    .salt = header->salt,
-                    .index = payload.add_key((*key)->suite, (*key)->key.view())};
-    }
     const std::size_t room = bound_of(records[i].size());
-    payload.messages.push_back(engine::Message{
-        .operation = engine::Operation::reseal,
-        .padding = options_.padding,
-        .key_index = last->index,
-        .input_offset = static_cast<std::uint64_t>(records[i].data() - work.input.data()),
-        .input_size = records[i].size(),
-        .output_offset = output_at,
-        .output_capacity = room,
-        .epoch = session.epoch,
-        .counter = static_cast<std::uint32_t>(turn.counter + i),
-        .salt = session.salt,
-        .new_key_index = new_key});
+    add_reseal(payload, **key, seal, i,
+               {.input_offset = static_cast<std::uint64_t>(records[i].data() - work.input.data()),
+                .input_size = records[i].size(),
+                .output_offset = output_at,
+                .output_capacity = room});
     output_at += room;
     sent.push_back(i);
   }
   payload.check_bounds();
   if (!sent.empty()) engine_.run(payload);
   for (std::size_t i = 0; i < sent.size(); ++i) {
-    const bool ran = i < payload.results.size();  // there may be no memory even for results
-    if (!ran || !payload.results[i].ok) {
-      move.names[sent[i]] = ran ? fail(payload.results[i].error, payload.results[i].detail)
-                                : fail(ErrorCode::out_of_memory);
-      continue;
-    }
-    move.names[sent[i]] = metadata::decode_record_name(payload.results[i].identity);
-    move.records[sent[i]] = ByteView(work.output.data() + payload.messages[i].output_offset,
-                                     payload.results[i].output_size);
+    const engine::MessageResult& result = payload.results[i];
+    move.names[sent[i]] = name_in(result);
+    if (!result.ok) continue;
+    move.records[sent[i]] =
+        ByteView(work.output.data() + payload.messages[i].output_offset, result.output_size);
   }
   payload.clear();
   return move;
-}
-
-// Opens one group of records and returns what they hold.
-Result<std::unique_ptr<Work>> SegmentStoreImpl::unseal_group(std::span<const ByteView> records,
-                                                             std::span<Result<RecordName>> names,
-                                                             std::vector<ByteView>& plain) {
-  auto work = std::make_unique<Work>();
-  std::size_t input_size = 0;
-  for (const ByteView& record : records)
-    input_size += record.size();
-  const std::size_t room = options_.chunk_size_bytes;
-  NACRE_ASSIGN(work->input, engine_.allocate(input_size));
-  NACRE_ASSIGN(work->output, engine_.allocate(records.size() * room));
-  engine::Payload& payload = work->payload;
-  payload.input = work->input.data();
-  payload.input_size = input_size;
-  payload.output = work->output.data();
-  payload.output_size = records.size() * room;
-  payload.volume_id = keys_->volume_id();
-  std::vector<std::size_t> sent;
-  std::size_t input_at = 0;
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    const auto header = engine::parse_record_header(records[i]);
-    const auto key =
-        header ? record_keys_.find(*header, records[i]) : tl::unexpected(header.error());
-    if (!key) {
-      names[i] = tl::unexpected(key.error());
-      continue;
-    }
-    std::copy(records[i].begin(), records[i].end(), work->input.data() + input_at);
-    payload.messages.push_back(
-        engine::Message{.operation = engine::Operation::unseal,
-                        .key_index = payload.add_key((*key)->suite, (*key)->key.view()),
-                        .input_offset = input_at,
-                        .input_size = records[i].size(),
-                        .output_offset = i * room,
-                        .output_capacity = room});
-    input_at += records[i].size();
-    sent.push_back(i);
-  }
-  payload.check_bounds();
-  if (!sent.empty()) engine_.run(payload);
-  plain.assign(records.size(), ByteView());
-  for (std::size_t i = 0; i < sent.size(); ++i) {
-    const bool ran = i < payload.results.size();
-    if (!ran || !payload.results[i].ok) {
-      names[sent[i]] = ran ? fail(payload.results[i].error, payload.results[i].detail)
-                           : fail(ErrorCode::out_of_memory);
-      continue;
-    }
-    names[sent[i]] = metadata::decode_record_name(payload.results[i].identity);
-    plain[sent[i]] = ByteView(work->output.data() + sent[i] * room, payload.results[i].output_size);
-  }
-  payload.clear();
-  return work;
 }
 
 // The codec with which new records of an inode are sealed.
@@ -268,46 +190,40 @@ Result<PreparedMove> SegmentStoreImpl::recompress(std::span<const ByteView> reco
   const std::size_t at_once = std::max<std::size_t>(1, (4u << 20) / options_.chunk_size_bytes);
   NACRE_ASSIGN(const WriteTurn turn,
                take_turn(records.size(), bound_of(options_.chunk_size_bytes) * records.size()));
-  const WriteSession& session = *turn.session;
+  const RecordSeal seal{
+      .session = *turn.session, .first_counter = turn.counter, .padding = options_.padding};
   for (std::size_t first = 0; first < records.size(); first += at_once) {
     const std::size_t count = std::min(at_once, records.size() - first);
-    const auto names = std::span(move.names).subspan(first, count);
-    std::vector<ByteView> plain;
-    NACRE_ASSIGN(const auto opened, unseal_group(records.subspan(first, count), names, plain));
+    NACRE_ASSIGN(auto opened, open_records(engine_, record_keys_, options_.chunk_size_bytes,
+                                           records.subspan(first, count)));
     const std::size_t room = bound_of(options_.chunk_size_bytes);
     NACRE_ASSIGN(auto output, engine_.allocate(count * room));
     engine::Payload payload;
-    payload.input = opened->output.data();
-    payload.input_size = opened->output.size();
+    payload.input = opened.memory.data();
+    payload.input_size = opened.memory.size();
     payload.output = output.data();
     payload.output_size = output.size();
     payload.volume_id = keys_->volume_id();
-    const std::uint32_t key = payload.add_key(session.key->suite, session.key->key.view());
     std::vector<std::size_t> sent;
     for (std::size_t i = 0; i < count; ++i) {
-      if (!names[i]) continue;
-      NACRE_ASSIGN(const metadata::InodeCodec codec, codec_of(names[i]->inode));
-      payload.messages.push_back(engine::Message{
-          .operation = engine::Operation::seal,
-          .codec = codec.codec,
-          .level = static_cast<std::int8_t>(codec.level),
-          .padding = options_.padding,
-          .key_index = key,
-          .input_offset = static_cast<std::uint64_t>(plain[i].data() - opened->output.data()),
-          .input_size = plain[i].size(),
-          .output_offset = i * room,
-          .output_capacity = room,
-          .epoch = session.epoch,
-          .counter = static_cast<std::uint32_t>(turn.counter + first + i),
-          .salt = session.salt,
-          .identity = metadata::encode(*names[i])});
+      const auto& name = opened.names[i];
+      move.names[first + i] = name;
+      if (!name) continue;
+      NACRE_ASSIGN(const metadata::InodeCodec codec, codec_of(name->inode));
+      const ByteView plain = opened.plain[i];
+      add_seal(payload, seal, first + i,
+               {.input_offset = static_cast<std::uint64_t>(plain.data() - opened.memory.data()),
+                .input_size = plain.size(),
+                .output_offset = i * room,
+                .output_capacity = room},
+               codec, *name);
       sent.push_back(i);
     }
     payload.check_bounds();
     if (!sent.empty()) engine_.run(payload);
     for (std::size_t i = 0; i < sent.size(); ++i) {
-      const bool ran = i < payload.results.size() && payload.results[i].ok;
-      if (!ran) return fail(ErrorCode::out_of_memory, "no memory to seal records anew");
+      const engine::MessageResult& result = payload.results[i];
+      if (!result.ok) return fail(result.error, fmt::format("sealing anew: {}", result.detail));
       move.records[first + sent[i]] = ByteView(output.data() + payload.messages[i].output_offset,
                                                payload.results[i].output_size);
     }

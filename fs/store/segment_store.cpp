@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "fs/store/genuine_records.h"
+#include "fs/store/record_batch.h"
 #include "fs/store/segment_store_impl.h"
 #include "gpu_engine/base/check.h"
 #include "gpu_engine/base/mutex.h"
@@ -235,10 +236,10 @@ Result<> SegmentStoreImpl::prepare(Batch& batch, const metadata::InodeCodec& cod
   }
   NACRE_ASSIGN(const WriteTurn turn, take_turn(batch.requests.size(), batch.bound));
   batch.session = turn.session;
-  const WriteSession& session = *turn.session;
+  const RecordSeal seal{
+      .session = *turn.session, .first_counter = turn.counter, .padding = options_.padding};
   engine::Payload& payload = batch.work->payload;
   payload.clear();
-  const std::uint32_t key = payload.add_key(session.key->suite, session.key->key.view());
   const ByteView slab = common_slab(plain_memory_, batch.requests);
   payload.input = slab.empty() ? batch.work->input.data() : slab.data();
   payload.input_size = slab.empty() ? batch.work->input.size() : slab.size();
@@ -261,20 +262,12 @@ Result<> SegmentStoreImpl::prepare(Batch& batch, const metadata::InodeCodec& cod
     const auto input_offset =
         slab.empty() ? copied_bytes : static_cast<std::size_t>(request.plain.data() - slab.data());
     const std::size_t room = bound_of(request.plain.size());
-    payload.messages.push_back(
-        engine::Message{.operation = engine::Operation::seal,
-                        .codec = its_codec.codec,
-                        .level = static_cast<std::int8_t>(its_codec.level),
-                        .padding = options_.padding,
-                        .key_index = key,
-                        .input_offset = input_offset,
-                        .input_size = request.plain.size(),
-                        .output_offset = output_offset,
-                        .output_capacity = room,
-                        .epoch = session.epoch,
-                        .counter = static_cast<std::uint32_t>(turn.counter + i),
-                        .salt = session.salt,
-                        .identity = metadata::encode(name)});
+    add_seal(payload, seal, i,
+             {.input_offset = input_offset,
+              .input_size = request.plain.size(),
+              .output_offset = output_offset,
+              .output_capacity = room},
+             its_codec, name);
     batch.sealed[i] = SealedRecord{.location = {}, .version = name.version};
     copied_bytes += request.plain.size();
     output_offset += room;
@@ -287,9 +280,6 @@ Result<> SegmentStoreImpl::prepare(Batch& batch, const metadata::InodeCodec& cod
 Result<> SegmentStoreImpl::write_batch(bool checkpoint, const Batch& batch, bool& written,
                                        Pins& pins) {
   const engine::Payload& payload = batch.work->payload;
-  if (payload.results.size() < payload.messages.size()) {
-    return fail(ErrorCode::out_of_memory, "no memory for the results of the engine");
-  }
   for (const engine::MessageResult& result : payload.results) {
     if (!result.ok) return fail(result.error, fmt::format("sealing a chunk: {}", result.detail));
   }

@@ -268,9 +268,6 @@ class SegmentStoreImpl final : public SegmentStore {
   Result<PreparedMove> reseal(std::span<const ByteView> records);
   // The records lie in the work's input, the results in its output.
   Result<PreparedMove> reseal_in(Work& work, std::span<const ByteView> records);
-  Result<std::unique_ptr<Work>> unseal_group(std::span<const ByteView> records,
-                                             std::span<Result<RecordName>> names,
-                                             std::vector<ByteView>& plain);
   Result<metadata::InodeCodec> codec_of(InodeNumber inode) const;
   Result<PreparedMove> recompress(std::span<const ByteView> records);
 

@@ -183,15 +183,14 @@ class Measurement {
     payload.output_size = output_.size();
     const std::uint32_t key = payload.add_rsa_private_key(rsa_key_.view());
     for (std::uint64_t i = 0; i * message_bytes(work) < size; ++i)
-      payload.messages.push_back({.operation = generates ? Operation::rsa_generate
-                                               : work == WorkKind::rsa_public
-                                                   ? Operation::rsa_public
-                                                   : Operation::rsa_private,
-                                  .key_index = key,
-                                  .input_size = generates ? 0 : modulus_size,
-                                  .output_offset = i * room,
-                                  .output_capacity = room,
-                                  .rsa_bits = rsa_bits_min});
+      payload.add({.operation = generates                      ? Operation::rsa_generate
+                                : work == WorkKind::rsa_public ? Operation::rsa_public
+                                                               : Operation::rsa_private,
+                   .key_index = key,
+                   .input_size = generates ? 0 : modulus_size,
+                   .output_offset = i * room,
+                   .output_capacity = room,
+                   .rsa_bits = rsa_bits_min});
     return payload;
   }
 
@@ -223,7 +222,7 @@ class Measurement {
           message.output_capacity = chunk;
         }
       }
-      payload.messages.push_back(message);
+      payload.add(message);
     }
     return payload;
   }

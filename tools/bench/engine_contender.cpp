@@ -65,15 +65,13 @@ class EngineContender final : public Contender {
     for (std::size_t i = 0; i < all_.size(); i += stride) {
       all_[i].key_index = key;
       all_[i].new_key_index = new_key;
-      payload_.messages.push_back(all_[i]);
+      payload_.add(all_[i]);
     }
     return {};
   }
 
   Result<> run() override {
     engine_.run(payload_);
-    if (payload_.results.size() != payload_.messages.size())
-      return fail(ErrorCode::out_of_memory, "no memory for the results of the engine");
     for (std::size_t i = 0; i < payload_.results.size(); ++i) {
       const engine::MessageResult& result = payload_.results[i];
       if (!result.ok)

@@ -99,15 +99,12 @@ Result<> make_batch(engine::Engine& engine, int bits, ByteView passphrase,
   payload.output = arena.data();
   payload.output_size = arena.size();
   for (std::size_t i = 0; i < files.size(); ++i) {
-    payload.messages.push_back({.operation = engine::Operation::rsa_generate,
-                                .output_offset = i * room,
-                                .output_capacity = room,
-                                .rsa_bits = static_cast<std::uint32_t>(bits)});
+    payload.add({.operation = engine::Operation::rsa_generate,
+                 .output_offset = i * room,
+                 .output_capacity = room,
+                 .rsa_bits = static_cast<std::uint32_t>(bits)});
   }
   engine.run(payload);
-  if (payload.results.size() < files.size()) {
-    return fail(ErrorCode::out_of_memory, "no memory for the results of the engine");
-  }
   for (std::size_t i = 0; i < files.size(); ++i) {
     const auto& result = payload.results[i];
     if (!result.ok) return fail(result.error, fmt::format("making a key: {}", result.detail));

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "fs/check/deep_check.h"
+#include "fs/store/record_batch.h"
 #include "fs/store/segment_table.h"
 #include "fs/store/segment_walk.h"
 #include "gpu_engine/base/limits.h"
@@ -59,13 +60,9 @@ Result<Opened> unseal(ByteView record, const engine::RecordHeader& header,
   payload.output = opened.plain.data();
   payload.output_size = opened.plain.size();
   payload.volume_id = keys.volume_id();
-  payload.messages.push_back({.operation = engine::Operation::unseal,
-                              .key_index = payload.add_key(key->suite, key->key.view()),
-                              .input_size = record.size(),
-                              .output_capacity = opened.plain.size()});
+  fs::add_unseal(payload, *key,
+                 {.input_size = record.size(), .output_capacity = opened.plain.size()});
   engine->run(payload);
-  if (payload.results.empty())
-    return fail(ErrorCode::out_of_memory, "no memory for the results of the engine");
   opened.result = payload.results.front();
   if (!opened.result.ok) return fail(opened.result.error, opened.result.detail);
   opened.plain.resize(opened.result.output_size);

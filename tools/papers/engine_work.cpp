@@ -55,7 +55,7 @@ Result<std::unique_ptr<EngineWork>> EngineWork::make(engine::Engine& engine,
     message.input_size = given.input.size();
     message.output_offset = output_at;
     message.output_capacity = given.output_size;
-    payload.messages.push_back(message);
+    payload.add(message);
     input_at += round_up(given.input.size(), alignment);
     output_at += round_up(given.output_size, alignment);
   }
@@ -63,8 +63,6 @@ Result<std::unique_ptr<EngineWork>> EngineWork::make(engine::Engine& engine,
 }
 
 Result<> EngineWork::look_at_results() const {
-  if (payload_.results.size() != payload_.messages.size())
-    return fail(ErrorCode::out_of_memory, "no memory for the results of the engine");
   for (std::size_t i = 0; i < payload_.results.size(); ++i) {
     const engine::MessageResult& result = payload_.results[i];
     if (!result.ok) return fail(result.error, fmt::format("message {}: {}", i, result.detail));

@@ -69,9 +69,6 @@ Result<Run> run_payload(engine::Engine& engine, engine::Payload& payload, int ru
     run.seconds = i == 0 ? seconds : std::min(run.seconds, seconds);
     all_seconds += seconds;
   }
-  if (payload.results.size() != payload.messages.size()) {
-    return fail(ErrorCode::out_of_memory, "no memory for the results of the engine");
-  }
   for (const auto& result : payload.results) {
     if (!result.ok) return fail(result.error, result.detail);
     run.output_bytes += result.output_size;
@@ -96,7 +93,7 @@ void fill(engine::Payload& payload, const engine::Message& message, const Byte* 
     one.output_capacity = outputs.sizes[i];
     // No nonce occurs twice. Suites of 64-bit blocks want zeros in its first four bytes.
     std::memcpy(one.iv.data() + 4, &i, sizeof i);
-    payload.messages.push_back(one);
+    payload.add(one);
   }
 }
 
@@ -178,10 +175,10 @@ Result<MeasuredRow> measure_rsa_generation(engine::Engine& engine, int bits, std
   payload.output = keys.data();
   payload.output_size = keys.size();
   for (std::size_t i = 0; i < count; ++i) {
-    payload.messages.push_back({.operation = Operation::rsa_generate,
-                                .output_offset = i * room,
-                                .output_capacity = room,
-                                .rsa_bits = static_cast<std::uint32_t>(bits)});
+    payload.add({.operation = Operation::rsa_generate,
+                 .output_offset = i * room,
+                 .output_capacity = room,
+                 .rsa_bits = static_cast<std::uint32_t>(bits)});
   }
   const auto run = run_payload(engine, payload, 1);
   wipe({keys.data(), keys.size()});
