@@ -79,9 +79,9 @@ Result<> DeepCheck::record(metadata::SegmentNumber, std::uint64_t,
 
 void DeepCheck::open(const NamedRecord& named, const engine::RecordHeader& header, ByteView bytes) {
   if (named.plain_size > chunk_size_bytes_max) {
-    report(
-        named, Verdict::structure,
-        fmt::format("the row says that it holds {} bytes, more than any chunk", named.plain_size));
+    report(named, Verdict::structure,
+           fmt::format("the row says that the record holds {} bytes, more than any chunk",
+                       named.plain_size));
     return;
   }
   const auto key = keys_.find(header, bytes);
@@ -126,16 +126,16 @@ void DeepCheck::collect(Stage& stage) {
   for (std::size_t i = 0; i < stage.waiting.size(); ++i) {
     const auto& named = stage.waiting[i];
     if (no_memory) {
-      report(named, verdict_of(ErrorCode::out_of_memory), "no memory to check it");
+      report(named, verdict_of(ErrorCode::out_of_memory), "no memory to check this record");
       continue;
     }
     const auto& result = payload.results[i];
     if (!result.ok) {
       report(named, verdict_of(result.error), result.detail);
     } else if (result.output_size != named.plain_size) {
-      report(
-          named, Verdict::tampered,
-          fmt::format("it holds {} bytes, its row says {}", result.output_size, named.plain_size));
+      report(named, Verdict::tampered,
+             fmt::format("the record holds {} bytes, but its row says {}", result.output_size,
+                         named.plain_size));
     } else {
       ++counts_.opened_count;
       counts_.plain_bytes += result.output_size;

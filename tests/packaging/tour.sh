@@ -46,7 +46,7 @@ fsck.nacre --scrub vault
 fsck.nacre --deep vault
 fsck.nacre --repair vault
 nacre key remove --revoke vault 'recovery key'
-[ "$(nacre key list vault | grep -c passphrase)" = 1 ]
+[ "$(nacre key list vault | grep -c '^passphrase')" = 1 ]
 echo ALL NAMED RAN
 END
 } >"$work/script"

@@ -26,8 +26,8 @@ Result<std::string> parse_fingerprint(std::string_view text) {
     return lower;
   }
   return fail(ErrorCode::invalid_argument,
-              fmt::format("{} is no fingerprint of a volume: that has {} hexadecimal digits, as "
-                          "'nacre key list' with a secret shows them",
+              fmt::format("{} is not the fingerprint of a volume: a fingerprint has {} hexadecimal "
+                          "digits. 'nacre key list' shows it if you give a secret",
                           text, digits));
 }
 
@@ -68,7 +68,7 @@ std::vector<std::string> lines_of(const std::string& content) {
 }
 
 constexpr std::string_view what_it_may_mean =
-    "Somebody may have put another volume in its place, to see what you write to it. ";
+    "An attacker may have put another volume in its place, to see what you write to it. ";
 
 tl::unexpected<Error> is_another(const KnownVolume& volume, const KnownVolume& known,
                                  const std::string& line_to_remove) {
@@ -80,7 +80,7 @@ tl::unexpected<Error> is_another(const KnownVolume& volume, const KnownVolume& k
                   volume.path,
                   known.volume_id == volume.volume_id
                       ? fmt::format("its key has another fingerprint, {}", volume.fingerprint)
-                      : fmt::format("its id is {}, it was {}", volume.volume_id, known.volume_id),
+                      : fmt::format("the id is {}, and was {}", volume.volume_id, known.volume_id),
                   what_it_may_mean, line_to_remove));
 }
 

@@ -50,8 +50,9 @@ void wait_for_end(web::ServerContext& context) {
     context.access.drop_old();
     const bool is_idle = context.access.idle_time() >= std::chrono::minutes(context.idle_minutes);
     if (is_idle && !context.jobs.has_unfinished()) {
-      print_note(
-          fmt::format("no page has asked for {} minutes: this is the end", context.idle_minutes));
+      print_note(fmt::format(
+          "no page was open for {} minutes, so the server ends. Mounted volumes stay mounted",
+          context.idle_minutes));
       return;
     }
   }
