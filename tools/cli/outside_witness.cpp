@@ -202,7 +202,7 @@ std::string text_of(const SeenCopy& copy, const std::string& volume_id) {
 void add_outside_witness_options(CLI::App& app, OutsideWitnessOptions& options) {
   app.add_option("--witness", options.file,
                  "Keep in this file, for example on another disk, how far the volume was seen, and "
-                 "refuse a volume that is older. For the first use, make it as an empty file")
+                 "refuse a volume that is older. For the first use, make an empty file there")
       ->type_name("FILE");
   app.add_option("--witness-command", options.command,
                  "The same on a server: 'COMMAND read' prints what was kept, 'COMMAND write' keeps "

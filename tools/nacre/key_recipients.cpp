@@ -238,8 +238,9 @@ void add_add_command(CLI::App& key, Action& action) {
   CLI::App* command = key.add_subcommand("add", "Let another key or passphrase open the volume");
   command->add_option("VOLUME", arguments->volume, "The volume's directory, or where it is mounted")
       ->required();
-  auto* recipient = command->add_option("--recipient", arguments->recipient,
-                                        "An RSA public key (PEM) whose private key is to open it");
+  auto* recipient =
+      command->add_option("--recipient", arguments->recipient,
+                          "An RSA public key (PEM) whose private key will open the volume");
   auto* recovery =
       command->add_flag("--recovery", arguments->recovery,
                         "Make a recovery key: a random passphrase, printed once, to keep on paper");

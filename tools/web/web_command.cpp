@@ -117,12 +117,13 @@ void add_web_command(CLI::App& app, Action& action) {
       ->excludes(port);
   command
       ->add_option("--idle-minutes", arguments->idle_minutes,
-                   "End when no page has asked for this long")
+                   "End when no page was open for this long")
       ->check(CLI::Range(1u, idle_minutes_max))
       ->capture_default_str();
   command
-      ->add_option("--head-seconds", arguments->head_seconds,
-                   "Close a connection that has sent no whole head of a request for this long")
+      ->add_option(
+          "--head-seconds", arguments->head_seconds,
+          "Close a connection that does not send the whole head of a request within this time")
       ->check(CLI::Range(1u, head_seconds_max))
       ->capture_default_str();
   command->footer(
