@@ -108,7 +108,8 @@ Result<SecretBytes> read_raw(const SecretOptions& options, const PassphraseReque
   if (request.confirm) {
     NACRE_ASSIGN(const auto second, prompt_secret("Once more: ", passphrase_size_bytes_max));
     if (!equal_constant_time(first.view(), second.view())) {
-      return fail(ErrorCode::invalid_argument, "the two passphrases differ");
+      return fail(ErrorCode::invalid_argument,
+                  "the two passphrases differ: type the same one twice");
     }
   }
   return first;
