@@ -180,10 +180,10 @@ Result<void> check_kdf_cost(const engine::Argon2Parameters& kdf, const KdfLimit&
   if (kdf.memory_kib <= limit.memory_kib && work_kib <= limit.work_kib) return {};
   return fail(
       ErrorCode::not_permitted,
-      fmt::format("deriving the key of a passphrase takes {} MiB of memory and {} passes over "
-                  "it, more than is spent without being asked: if that is meant, give "
-                  "--kdf-limit {}M",
-                  kdf.memory_kib / 1024, kdf.passes, (work_kib + 1023) / 1024));
+      fmt::format(
+          "deriving the key of a passphrase takes {} MiB of memory and {} passes over it, which is "
+          "more than the limit. If this volume is meant to cost that much, give --kdf-limit {}M",
+          kdf.memory_kib / 1024, kdf.passes, (work_kib + 1023) / 1024));
 }
 
 Result<NewKeyring> create_keyring(const engine::VolumeId& volume_id, engine::CipherSuite suite,

@@ -50,7 +50,7 @@ Result<SecretBytes> read_to_end(int descriptor, std::size_t size_max, const std:
     if (got == 0) return SecretBytes(buffer.view().first(used));
     used += static_cast<std::size_t>(got);
   }
-  return fail(ErrorCode::too_big, fmt::format("{}: more than {} bytes", what, size_max));
+  return fail(ErrorCode::too_big, fmt::format("{} has more than {} bytes", what, size_max));
 }
 
 Result<SecretBytes> read_from_command(const std::string& command) {

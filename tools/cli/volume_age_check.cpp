@@ -77,8 +77,9 @@ Result<> ask_to_accept(const VolumePlace& place, const std::vector<Elder>& elder
   print_warning(what);
   NACRE_ASSIGN(const bool accepted, prompt_yes("Do you know about it? (yes or no): "));
   if (accepted) return {};
-  return fail(ErrorCode::not_permitted,
-              fmt::format("{} is not opened, since it is older than it was", place.path));
+  return fail(
+      ErrorCode::not_permitted,
+      fmt::format("{} is not opened, because it is older than when it was last seen", place.path));
 }
 
 Result<Sight> sight_found(const metadata::VolumeKeys& volume, const metadata::Database& database,
