@@ -153,8 +153,8 @@ Result<Superblock> verify_superblock(const Unverified<Superblock>& superblock,
   const auto genuine = keys.previous_superblock();
   if (genuine && *genuine != superblock_digest(superblock)) {
     return fail(ErrorCode::tampered,
-                "the superblock is not the one that was there when the rotation of keys began: it "
-                "was written by somebody who had the key before, or an older one was put back");
+                "the superblock is not the one that was there when the rotation of keys began: a "
+                "person who had the key before wrote it, or an older one was put back");
   }
   return superblock.claims;
 }

@@ -96,11 +96,10 @@ tl::unexpected<Error> not_a_volume(BackingDirectory& directory, DirectoryState s
   };
   switch (state) {
     case DirectoryState::unfinished:
-      return refuse(
-          ErrorCode::not_found,
-          "not a volume yet: mkfs.nacre, or a salvage, was interrupted here; run it again. If it "
-          "was "
-          "a volume once, somebody removed its superblocks: put one back from a backup instead");
+      return refuse(ErrorCode::not_found,
+                    "not a volume yet: mkfs.nacre, or a salvage, was interrupted here; run it "
+                    "again. If there was a volume once, its superblocks were removed: put one back "
+                    "from a backup instead");
     case DirectoryState::damaged:
       return refuse(ErrorCode::missing,
                     "both copies of the superblock are missing; put one back from a backup");

@@ -241,7 +241,8 @@ std::function<int()> add_arguments(CLI::App& app) {
                  "none or padme; padme makes records up to 12 % longer, and their sizes tell less")
       ->capture_default_str();
   add_kdf_options(app, arguments->kdf);
-  app.add_option("--label", arguments->label, "A name for the volume; anybody can read it");
+  app.add_option("--label", arguments->label,
+                 "A name for the volume; it can be read without a key");
   // No help names it as long as format 2 is a draft.
   app.add_option("--format", arguments->format, "1 or 2")->check(CLI::Range(1, 2))->group("");
   mark_seldom(app, {"--level", "--allow-legacy-cipher", "--kdf-memory", "--kdf-time"});

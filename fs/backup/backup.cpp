@@ -115,8 +115,8 @@ class Run {
   // Adds to the error which state the target holds, whatever step was under way.
   tl::unexpected<Error> explain(Error error) const {
     std::string_view state = "the backup that was there is as it was";
-    if (is_first_) state = "it is no volume yet";
-    if (is_switched_ && !is_first_) state = "it holds the new backup already";
+    if (is_first_) state = "this folder is no volume yet";
+    if (is_switched_ && !is_first_) state = "this folder holds the new backup already";
     error.message += fmt::format("; {}: {}, and running nacre backup again goes on from here{}",
                                  target_.description(), state,
                                  error.code == ErrorCode::no_space ? " once there is room" : "");

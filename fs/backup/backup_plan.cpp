@@ -85,7 +85,7 @@ class Planner {
     if (!identity.exists || identity.size < file.size) {
       return fail(ErrorCode::stale,
                   fmt::format("{}/{} is gone or shorter than it was: the volume was unmounted, or "
-                              "somebody changed it; run nacre backup again",
+                              "the file was changed; run nacre backup again",
                               source_.description(), file.path));
     }
     return identity;
@@ -145,11 +145,12 @@ class Planner {
   }
 
   tl::unexpected<Error> refuse_branch(const std::string& path) {
-    return fail(ErrorCode::exists,
-                fmt::format("{}: it holds a later state than {} has, or one of another branch ({} "
-                            "tells): the volume was put back to an older state; nothing was "
-                            "changed; give an empty folder",
-                            target_.description(), source_.description(), path));
+    return fail(
+        ErrorCode::exists,
+        fmt::format(
+            "{}: this folder holds a later state than {} has, or one of another branch ({} tells): "
+            "the volume was put back to an older state; nothing was changed; give an empty folder",
+            target_.description(), source_.description(), path));
   }
 
   metadata::BackingDirectory& source_;

@@ -32,9 +32,7 @@ tl::unexpected<Error> refuse(ErrorCode code, metadata::BackingDirectory& target,
 }
 
 Result<BackupMark> parse_mark(ByteView text) {
-  const auto bad = [] {
-    return fail(ErrorCode::corrupt, "it is not a file as nacre backup writes it");
-  };
+  const auto bad = [] { return fail(ErrorCode::corrupt, "nacre backup did not write it"); };
   const auto object = json::parse(text.begin(), text.end(), nullptr, false);
   if (!object.is_object()) return bad();
   const auto text_of = [&](const char* name) {
@@ -63,8 +61,8 @@ Result<std::optional<BackupMark>> load_mark(metadata::BackingDirectory& target) 
   if (!text) return tl::unexpected(text.error());
   auto mark = parse_mark(*text);
   if (!mark) {
-    return refuse(mark.error().code, target, "its file '{}' is damaged: {}", backup_file,
-                  mark.error().message);
+    return refuse(mark.error().code, target, "the file '{}' in this folder is damaged: {}",
+                  backup_file, mark.error().message);
   }
   return std::optional(std::move(*mark));
 }
@@ -99,8 +97,8 @@ Result<> check_generations(metadata::BackingDirectory& source, metadata::Backing
   if (generation(target, superblock) > generation(source, superblock) ||
       generation(target, keyring) > generation(source, keyring)) {
     return refuse(ErrorCode::exists, target,
-                  "it holds a later superblock or keyring than {}: the volume was put back to an "
-                  "older state, or the backup was used by itself",
+                  "this folder holds a later superblock or keyring than {}: the volume was put "
+                  "back to an older state, or the backup was used by itself",
                   source.description());
   }
   return {};
@@ -118,8 +116,8 @@ Result<> check_epochs(metadata::BackingDirectory& source, metadata::BackingDirec
     const auto is_there = [&](const auto& epoch) { return epoch.number == old.number; };
     if (std::none_of(epochs.begin(), epochs.end(), is_there)) {
       return refuse(ErrorCode::exists, target,
-                    "the keys of {} were rotated since the last backup, and its new keyring does "
-                    "not open what is there",
+                    "the keys of {} were rotated since the last backup, and the new keyring does "
+                    "not open what this folder holds",
                     source.description());
     }
   }
@@ -151,20 +149,20 @@ Result<BackupTarget> check_backup_target(metadata::BackingDirectory& source,
   NACRE_ASSIGN(const auto state, metadata::inspect_directory(target));
   NACRE_ASSIGN(auto mark, load_mark(target));
   if (mark && mark->volume_id != volume_id) {
-    return refuse(ErrorCode::exists, target, "it holds a backup of another volume ({})",
+    return refuse(ErrorCode::exists, target, "this folder holds a backup of another volume ({})",
                   metadata::to_hex(mark->volume_id));
   }
   if (state != metadata::DirectoryState::volume) {
     if (mark) return BackupTarget{.is_first = true, .mark = std::move(*mark)};
     NACRE_ASSIGN(const bool is_empty, holds_nothing(target, state));
     if (!is_empty) {
-      return refuse(ErrorCode::not_empty, target, "it holds other files");
+      return refuse(ErrorCode::not_empty, target, "this folder holds other files");
     }
     return BackupTarget{.is_first = true, .mark = {.volume_id = volume_id}};
   }
   if (!mark) {
     return refuse(ErrorCode::exists, target,
-                  "it holds a volume that is no backup: 'nacre backup' did not make it");
+                  "this folder holds a volume that is no backup: 'nacre backup' did not make it");
   }
   const auto current =
       metadata::read_file(target, fmt::format("{}/CURRENT", metadata::database_folder));
@@ -173,7 +171,7 @@ Result<BackupTarget> check_backup_target(metadata::BackingDirectory& source,
   if (std::find(known.begin(), known.end(), header_of(*current)) == known.end()) {
     return refuse(
         ErrorCode::exists, target,
-        "it was mounted for writing since the last backup and is a volume of its own now");
+        "this backup was mounted for writing since the last run, so it is a volume of its own now");
   }
   NACRE_TRY(check_generations(source, target));
   NACRE_TRY(check_epochs(source, target));

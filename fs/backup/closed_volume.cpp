@@ -25,11 +25,10 @@ Result<> check_no_switch(metadata::BackingDirectory& directory) {
                metadata::has_unnamed_files(directory, std::string(metadata::database_folder),
                                            keyring->keyring.claims.epochs.back().number));
   if (!has_unnamed) return {};
-  return fail(
-      ErrorCode::unsupported,
-      fmt::format("{}: a rotation of keys was interrupted when it had just begun, so a copy "
-                  "would open for nobody: mount the volume once for writing",
-                  directory.description()));
+  return fail(ErrorCode::unsupported,
+              fmt::format("{}: a rotation of keys was interrupted when it had just begun, so no "
+                          "key would open a copy: mount the volume once for writing",
+                          directory.description()));
 }
 
 Result<> add_segments(metadata::BackingDirectory& directory, BackupSource& source) {

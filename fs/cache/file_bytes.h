@@ -9,6 +9,8 @@
 
 namespace nacre::fs {
 
+// The parts are valid as long as the owners live, and those that lie in the reader's buffer as long
+// as that buffer. Nobody changes the bytes meanwhile. Not thread-safe.
 struct FileBytes {
   std::size_t size = 0;
   std::vector<ByteView> parts;                      // in order, size bytes together

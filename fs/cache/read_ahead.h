@@ -10,6 +10,8 @@
 
 namespace nacre::fs {
 
+// The state of one file's readers. It holds no data and reads nothing itself. All sizes and offsets
+// are bytes.
 class ReadAhead {
  public:
   struct Range {
@@ -17,7 +19,8 @@ class ReadAhead {
     std::uint64_t size = 0;  // 0: there is nothing to fetch
   };
 
-  // Notes a read of [offset, offset + size). Returns the range to fetch now.
+  // Notes a read of [offset, offset + size). Returns the range to fetch now: at most window_max
+  // bytes past the reads so far, and never past file_size. No byte of a run is returned twice.
   Range note_read(std::uint64_t offset, std::uint64_t size, std::uint64_t file_size,
                   std::uint64_t window_max) {
     LockGuard lock(mutex_);

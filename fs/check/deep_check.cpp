@@ -80,9 +80,9 @@ Result<> DeepCheck::record(metadata::SegmentNumber, std::uint64_t,
 
 void DeepCheck::open(const NamedRecord& named, const engine::RecordHeader& header, ByteView bytes) {
   if (named.plain_size > chunk_size_bytes_max) {
-    report(
-        named, Verdict::structure,
-        fmt::format("the row says that it holds {} bytes, more than any chunk", named.plain_size));
+    report(named, Verdict::structure,
+           fmt::format("the row says that the record holds {} bytes, more than any chunk",
+                       named.plain_size));
     return;
   }
   const auto key = keys_.find(header, bytes);
@@ -126,9 +126,9 @@ void DeepCheck::collect(Stage& stage) {
     if (!result.ok) {
       report(named, verdict_of(result.error), result.detail);
     } else if (result.output_size != named.plain_size) {
-      report(
-          named, Verdict::tampered,
-          fmt::format("it holds {} bytes, its row says {}", result.output_size, named.plain_size));
+      report(named, Verdict::tampered,
+             fmt::format("the record holds {} bytes, but its row says {}", result.output_size,
+                         named.plain_size));
     } else {
       ++counts_.opened_count;
       counts_.plain_bytes += result.output_size;

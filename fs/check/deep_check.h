@@ -34,9 +34,12 @@ struct DeepCheckCounts {
   std::array<CodecStats, codec_count> codecs = {};  // of the opened records of files
 };
 
-// Everything passed by reference outlives it.
+// Everything passed by reference outlives it. The calls come from one thread; the engine works on
+// up to three payloads meanwhile, so a record's finding may come after those of later records. If
+// the visitor is destroyed without finish(), records that still wait are not reported.
 class DeepCheck final : public ChunkVisitor {
  public:
+  // Error: out_of_memory.
   static Result<std::unique_ptr<DeepCheck>> create(engine::Engine& engine, const RecordKeys& keys,
                                                    DeepCheckMode mode, FindingList& findings);
 

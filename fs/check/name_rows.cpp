@@ -114,7 +114,7 @@ Result<> StructureCheck::read_dentries() {
     };
     if (system_.name_hash_key &&
         parts->name_hash != metadata::name_hash(*system_.name_hash_key, parts->name)) {
-      wrong(fmt::format("{} has the hash of another name: nobody can find it", where()),
+      wrong(fmt::format("{} has the hash of another name, so no lookup finds it", where()),
             parts->parent);
     }
     InodeFacts* parent = inodes_.find(parts->parent);

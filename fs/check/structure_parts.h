@@ -42,6 +42,7 @@ struct InodeFacts {
 class InodeFactsTable {
  public:
   void append(const InodeFacts& facts) { facts_.push_back(facts); }  // in order
+  // Null if there is no such inode. The pointer is valid until the next append().
   InodeFacts* find(metadata::InodeNumber number);
   std::vector<InodeFacts>& all() { return facts_; }
 
@@ -49,6 +50,10 @@ class InodeFactsTable {
   std::vector<InodeFacts> facts_;
 };
 
+// One check of all rows against each other and against the segment files. What it finds goes to the
+// context's findings; an error means that the check itself could not go on (io, out_of_memory).
+// Needs memory for each inode and each inlined row. Not thread-safe; run() is called once, and the
+// context outlives the object.
 class StructureCheck {
  public:
   explicit StructureCheck(const StructureContext& context) : context_(context) {}

@@ -255,8 +255,9 @@ Result<> Checkpointer::admit(std::uint64_t written_bytes) const {
     return fail(ErrorCode::no_space, "the disk has no room for a checkpoint");
   }
   if (written_bytes > space.total_bytes / options_.disk_share) {
-    return fail(ErrorCode::too_big,
-                fmt::format("it would take more than a {}th of the disk", options_.disk_share));
+    return fail(
+        ErrorCode::too_big,
+        fmt::format("a checkpoint would take more than a {}th of the disk", options_.disk_share));
   }
   return {};
 }

@@ -14,11 +14,14 @@
 
 namespace nacre::fs {
 
+// Collects one page of metrics. Not thread-safe.
 class PrometheusText {
  public:
   using Labels = std::initializer_list<std::pair<std::string_view, std::string_view>>;
 
-  // Begins a family; its samples follow. Names are constants of the caller and are not checked.
+  // Begins a family; its samples follow. Names, types ("counter", "gauge", "histogram") and help
+  // texts are constants of the caller: they are not checked, and help has no backslash or newline.
+  // Values of labels are any text and are escaped.
   void begin(std::string_view name, std::string_view type, std::string_view help);
   void sample(Labels labels, std::uint64_t value);
   void sample(Labels labels, double value);
@@ -36,6 +39,7 @@ class PrometheusText {
   void histogram(Labels labels, const std::vector<Bucket>& buckets, std::uint64_t count,
                  double sum);
 
+  // The whole page. Called once, at the end.
   std::string take() { return std::move(text_); }
 
  private:

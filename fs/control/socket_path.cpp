@@ -63,7 +63,7 @@ Result<SocketFolder> SocketFolder::open(const std::string& path, uid_t owner, bo
   if (descriptor < 0) {
     if (errno == ELOOP || errno == ENOTDIR) {
       return fail(ErrorCode::not_permitted,
-                  fmt::format("{} is not a directory: somebody else put it there", path));
+                  fmt::format("{} is not a directory: another user may have put it there", path));
     }
     return tl::unexpected(system_error(path, errno));
   }

@@ -52,8 +52,8 @@ class Decryption {
                          result.output_size);
     NACRE_ASSIGN(const auto name, decode_container_record_name(result.identity));
     if (name.index != state.chunk_count) {
-      return fail(ErrorCode::tampered,
-                  fmt::format("{} is another one of this container", record_text(name.index)));
+      return fail(ErrorCode::tampered, fmt::format("{} belongs to another place in this container",
+                                                   record_text(name.index)));
     }
     if (name.kind == ContainerRecordKind::chunk) return take_chunk(state, plain);
     NACRE_TRY(take_end(state, plain));
@@ -90,8 +90,9 @@ class Decryption {
 
   static Result<ByteView> take_chunk(TaskState& state, ByteView plain) {
     if (plain.empty() || state.has_short_chunk || plain.size() > state.header.chunk_size_bytes()) {
-      return fail(ErrorCode::corrupt, fmt::format("{} has a size that none can have there",
-                                                  record_text(state.chunk_count)));
+      return fail(ErrorCode::corrupt,
+                  fmt::format("{} has a size that no record can have at its place",
+                              record_text(state.chunk_count)));
     }
     state.has_short_chunk = plain.size() < state.header.chunk_size_bytes();
     state.size_bytes += plain.size();

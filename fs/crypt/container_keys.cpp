@@ -57,7 +57,7 @@ Result<std::shared_ptr<const metadata::KeyTree>> ContainerUnlocker::open(
   metadata::OpenedKeyring opened = std::move(*found);
   // A keyring that was never rotated has all its MACs.
   if (opened.access.is_unconfirmed) {
-    return fail(ErrorCode::tampered, "somebody took the passphrase's MAC out of the keyring");
+    return fail(ErrorCode::tampered, "the passphrase's MAC was taken out of the keyring");
   }
   return std::shared_ptr<const metadata::KeyTree>(std::move(opened.keys));
 }

@@ -45,10 +45,10 @@ Result<std::size_t> RecordSequence::next_record_size(ByteView bytes) {
       return fail(crc.error().code, fmt::format("{}: {}", where(), crc.error().text));
     }
     return fail(ErrorCode::tampered,
-                fits ? fmt::format("{} is not the one that belongs there: records were moved, left "
-                                   "out or repeated",
+                fits ? fmt::format("{} is not the record that belongs at this place: records were "
+                                   "moved, left out or repeated",
                                    where())
-                     : fmt::format("{} is that of another container", where()));
+                     : fmt::format("{} belongs to another container", where()));
   }
   seen_salt_ = checked->salt;
   return std::size_t{stored_size};

@@ -16,6 +16,9 @@ namespace nacre::fs {
 // The key with which the volume's names are hashed after the repair.
 Result<std::array<Byte, 16>> name_hash_key(const RepairContext& context);
 
+// Plans all changes of names, link counts and lost+found into the context's draft; nothing reaches
+// the disk. Keeps each inode and each name of a directory in memory. Not thread-safe; run() is
+// called once, and the context outlives the object. Errors: those of the database.
 class NameRepair {
  public:
   explicit NameRepair(RepairContext& context) : context_(context) {}

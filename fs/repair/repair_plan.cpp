@@ -256,7 +256,7 @@ tl::unexpected<Error> no_such_plan(metadata::BackingDirectory& directory, std::s
   }
   return fail(ErrorCode::not_found,
               fmt::format("the volume has no repair plan '{}'; {}", name,
-                          known.empty() ? "it has none at all" : "it has: " + known));
+                          known.empty() ? "there are no plans" : "its plans are: " + known));
 }
 
 }  // namespace

@@ -11,8 +11,9 @@
 
 namespace nacre::fs {
 
-// Folds SHA-256 over the sizes and bytes of all texts that were added, in their order. Not
-// thread-safe.
+// Folds SHA-256 over the sizes and bytes of all texts that were added, in their order: the state
+// after each piece of about 1 MiB is SHA-256(state before || piece), and the first state is 32 zero
+// bytes. A size is 8 bytes, the lowest first. Not thread-safe.
 class TextDigest {
  public:
   void add(std::string_view text) {
@@ -22,6 +23,8 @@ class TextDigest {
     piece_ += text;
     if (piece_.size() >= piece_size_bytes) fold();
   }
+  // The digest of everything added so far. Called once, at the end: it closes the open piece, so a
+  // later call would give another value even if nothing was added in between.
   engine::Sha256Digest take() {
     fold();
     return state_;

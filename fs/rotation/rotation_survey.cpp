@@ -189,8 +189,8 @@ Result<> Rotation::judge_unread(const Survey& survey, bool is_accepted) {
   if (!is_accepted) {
     return fail(ErrorCode::io,
                 what +
-                    ". No rotation of keys begins, because what nobody can read now could be "
-                    "forged later. Mend the medium and try again; or copy what can be read of "
+                    ". No rotation of keys begins, because records that cannot be read now could "
+                    "be forged later. Mend the medium and try again; or copy what can be read of "
                     "these files and delete them; or let the rotation count these records as "
                     "damaged for good: --accept-unreadable");
   }

@@ -193,12 +193,11 @@ class Salvage {
     if (std::none_of(records_.all.begin(), records_.all.end(), is_superseded)) return {};
     const auto& rows = checkpoint.system_rows;
     if (!rows.contains(std::string(metadata::system_key_genuine))) {
-      report_.findings.add(
-          {.severity = Severity::note,
-           .verdict = Verdict::tampered,
-           .what = "the volume's keys were being rotated, and the checkpoint does not say which "
-                   "records of the older keys are genuine: whoever had these keys can have made "
-                   "any of them"});
+      report_.findings.add({.severity = Severity::note,
+                            .verdict = Verdict::tampered,
+                            .what = "the volume's keys were being rotated, and the checkpoint does "
+                                    "not say which records of the older keys are genuine: a person "
+                                    "who had these keys can have made any of them"});
       return {};
     }
     const auto find = [&](std::string_view key) -> Result<std::optional<std::string>> {

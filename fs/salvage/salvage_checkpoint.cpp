@@ -25,7 +25,8 @@ Result<const FoundRecord*> find_part(FoundRecords& records, CheckpointNumber num
     if (found == nullptr) found = &record;
   }
   if (found != nullptr) return found;
-  return fail(ErrorCode::missing, fmt::format("its part {} is missing or damaged", place));
+  return fail(ErrorCode::missing,
+              fmt::format("part {} of the checkpoint is missing or damaged", place));
 }
 
 // The newest session that a checkpoint knows is the one that wrote it.
@@ -55,7 +56,7 @@ Result<FoundCheckpoint> load(FoundRecords& records, RecordOpener& opener,
     const bool is_own =
         part->session == found.session ||
         found.system_rows.contains(metadata::session_key_of(records.sessions[part->session]));
-    if (!is_own) return fail(ErrorCode::missing, "a part of it is of another history");
+    if (!is_own) return fail(ErrorCode::missing, "a part of the checkpoint is of another history");
   }
   return found;
 }
@@ -87,9 +88,11 @@ Result<std::optional<FoundCheckpoint>> find_checkpoint(FoundRecords& records, Re
                     .what = fmt::format("checkpoint {:#x} was still being written", number.value)});
       continue;
     }
-    auto loaded = root != nullptr ? load(records, opener, *root)
-                                  : fail(ErrorCode::missing,
-                                         "its root is missing or damaged, or was never written");
+    auto loaded =
+        root != nullptr
+            ? load(records, opener, *root)
+            : fail(ErrorCode::missing,
+                   "the root of the checkpoint is missing or damaged, or was never written");
     if (loaded) return std::optional(std::move(*loaded));
     if (loaded.error().code == ErrorCode::out_of_memory) return tl::unexpected(loaded.error());
     findings.add({.verdict = verdict_of(loaded.error().code),

@@ -15,7 +15,8 @@ namespace nacre::fs {
 // Thread-safe.
 class VersionsInHand {
  public:
-  // Stands for all versions from some number on, as long as it exists.
+  // Stands for all versions from some number on, as long as it exists. Any thread may drop it, also
+  // after the object that made it is gone.
   using Mark = std::shared_ptr<const void>;
 
   // Called before versions are drawn from next. The mark is kept until rows name the records, or

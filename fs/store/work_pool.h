@@ -31,7 +31,11 @@ class WorkPool {
         spare_count_max_(spare_count_max) {}
 
   std::size_t size_bytes() const { return size_bytes_; }
-  Result<std::unique_ptr<Work>> take();  // out_of_memory
+  // A work whose payload has no messages, refers to the two arenas as a whole, and is of this
+  // volume. It belongs to the caller, who gives it back or destroys it. Does not wait: if none is
+  // spare, a new one is made. Error: out_of_memory.
+  Result<std::unique_ptr<Work>> take();
+  // Takes a work back that the engine no longer uses. Its keys are wiped.
   void give_back(std::unique_ptr<Work> work);
 
  private:

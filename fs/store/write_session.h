@@ -14,10 +14,12 @@
 
 namespace nacre::fs {
 
+// Only the two counts change after begin_write_session(). Any thread may read a session; the store
+// adds to the counts.
 struct WriteSession {
   engine::SessionSalt salt = {};
-  std::uint32_t epoch = 0;
-  std::uint64_t ordinal = 0;
+  std::uint32_t epoch = 0;    // of the key tree, as in the keyring
+  std::uint64_t ordinal = 0;  // from 1; the upper part of the versions of its records
   std::shared_ptr<const metadata::KeyTree::SessionKey> key;
   // What is sealed or about to be sealed. The count of records is the counter of the next one.
   std::atomic<std::uint64_t> record_count{0};

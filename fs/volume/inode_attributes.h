@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The attributes that stat shows, extended attributes, and the access control lists among them.
+//
+// The public calls are those of Volume (volume.h), with its errors. They are thread-safe, take the
+// locks that they need (volume_core.h has their order), and are called under none.
 #pragma once
 
 #include <optional>
@@ -27,8 +30,10 @@ class InodeAttributes : public VolumePart {
   Result<> remove_xattr(InodeNumber inode, std::string_view name);
   Result<std::vector<std::string>> list_xattrs(InodeNumber inode);
 
-  // For the other parts. locked is inode's lock.
+  // For the other parts. locked is inode's lock. attributes_of() and note_access() take that lock
+  // themselves, so they are called without it.
   Attributes attributes_of(Inode& inode);
+  // Sets the time of access, if the mount's rules ask for that.
   void note_access(Inode& inode);
   // Clears the set-id bits and drops the capability, which a program loses when another user
   // changes it.

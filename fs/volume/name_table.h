@@ -26,13 +26,16 @@ class NameTable {
   NameTable(metadata::Database& database, const NameHashKey& hash_key)
       : database_(database), hash_key_(hash_key) {}
 
+  // The row of a name, or nothing if the directory does not have it. Errors: corrupt, and those of
+  // Database::get().
   Result<std::optional<metadata::DentryRow>> find(metadata::InodeNumber parent,
                                                   std::string_view name) const;
-  // add() is for a name that find() has just not found.
+  // add() is for a name that find() has just not found; replace() and remove() are for one that it
+  // has found.
   void add(metadata::InodeNumber parent, std::string_view name, const metadata::DentryRow& row);
   void replace(metadata::InodeNumber parent, std::string_view name, const metadata::DentryRow& row);
   void remove(metadata::InodeNumber parent, std::string_view name);
-  Result<bool> is_empty(metadata::InodeNumber parent) const;
+  Result<bool> is_empty(metadata::InodeNumber parent) const;  // "." and ".." have no rows
 
   struct Entry {
     std::string name;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shared mutex that prefers writers. With std::shared_mutex a stream of lookups could make a
-// create wait for ever. Not recursive, not even for readers.
+// A shared mutex that prefers writers: once a writer waits, new readers wait behind it. With
+// std::shared_mutex a stream of lookups could make a create wait for ever. Not recursive: a thread
+// that holds the lock for reading must not take it again, or it may wait for a writer that waits
+// for this thread. Use it through LockGuard and SharedLock of gpu_engine/base/mutex.h.
 #pragma once
 
 #include <pthread.h>

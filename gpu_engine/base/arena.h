@@ -13,7 +13,8 @@ namespace nacre::engine {
 // used. Move-only. The contents are wiped when freed.
 class Arena {
  public:
-  Arena() = default;
+  Arena() = default;  // no memory: data() is null
+  // Takes over size bytes at data. release frees them, and is called once, after they were wiped.
   Arena(Byte* data, std::size_t size, void (*release)(Byte*, std::size_t))
       : data_(data), size_(size), release_(release) {}
   Arena(Arena&& other) noexcept;

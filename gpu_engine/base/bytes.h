@@ -21,6 +21,7 @@ using Bytes = std::vector<Byte>;
 
 static_assert(std::endian::native == std::endian::little, "the formats are little-endian");
 
+// Reads a T from sizeof(T) bytes, which need no alignment.
 template <typename T>
 requires std::is_trivially_copyable_v<T> T load_le(const Byte* from) {
   T value;
@@ -28,12 +29,14 @@ requires std::is_trivially_copyable_v<T> T load_le(const Byte* from) {
   return value;
 }
 
+// Writes value into sizeof(T) bytes, which need no alignment.
 template <typename T>
 requires std::is_trivially_copyable_v<T>
 void store_le(Byte* to, T value) {
   std::memcpy(to, &value, sizeof value);
 }
 
+// The same memory as bytes, and bytes as text of any encoding. The view does not own the memory.
 inline ByteView as_bytes(std::string_view text) {
   return {reinterpret_cast<const Byte*>(text.data()), text.size()};
 }
@@ -41,6 +44,8 @@ inline std::string_view as_text(ByteView bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// The smallest multiple of unit (at least 1) that is not below value. The caller makes sure that
+// value + unit - 1 does not overflow.
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
@@ -48,15 +53,17 @@ constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
 // Overwrites with zeros in a way that the compiler may not remove.
 void wipe(MutableByteView bytes);
 
-// Compares without a branch on the contents. Sizes are public.
+// Compares without a branch on the contents. Sizes are public: views of different sizes are not
+// equal, and the time shows that.
 bool equal_constant_time(ByteView a, ByteView b);
 
 // Owns secret bytes: locked in memory where the limit allows, left out of core dumps, wiped when
-// freed. Move-only. Not thread-safe for writing.
+// freed. Move-only; a moved-from object is empty. Several threads may read one object, but no
+// thread may write it meanwhile. The constructors and clone() throw std::bad_alloc without memory.
 class SecretBytes {
  public:
   SecretBytes() = default;
-  explicit SecretBytes(std::size_t size);
+  explicit SecretBytes(std::size_t size);  // zeros
   explicit SecretBytes(ByteView copy_of);
   SecretBytes(SecretBytes&& other) noexcept;
   SecretBytes& operator=(SecretBytes&& other) noexcept;

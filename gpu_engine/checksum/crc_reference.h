@@ -20,6 +20,7 @@ constexpr std::uint32_t crc_times_x(std::uint32_t value) {
   return (value >> 1) ^ ((value & 1) != 0 ? polynomial : 0);
 }
 
+// table[i]: the remainder of the single byte i.
 template <std::uint32_t polynomial>
 constexpr std::array<std::uint32_t, 256> make_crc_table() {
   std::array<std::uint32_t, 256> table = {};
@@ -32,6 +33,9 @@ constexpr std::array<std::uint32_t, 256> make_crc_table() {
   return table;
 }
 
+// The CRC of everything that crc stands for and then bytes. crc is 0 at the beginning, so that a
+// message may come in pieces. Any size, also 0. Pure, thread-safe.
+//
 // Sarwate 1988: the remainder of one more byte is
 //   crc' = table[(crc ^ byte) & 0xff] ^ (crc >> 8),   table[i] = remainder of byte i alone.
 template <std::uint32_t polynomial>

@@ -10,6 +10,8 @@
 
 namespace nacre::engine {
 
+// Owns one T in pages of its own. T is default-constructible; what its constructor does not set is
+// zero at first, and later what the last use left. Not thread-safe. Throws std::bad_alloc.
 template <typename T>
 class ThreadWorkspace {
  public:

@@ -9,9 +9,13 @@
 
 namespace nacre::engine::cuda {
 
+// The suite of one of the payload's keys. key_index: as in a message.
 CipherSuite suite_of(const BatchRun& run, std::uint32_t key_index);
 
-// Records that are being made: one for each message of the batch, in device memory.
+// Records that are being made: one for each message of the batch, in device memory that belongs to
+// the batch's slot. `place` counts the messages of the batch from 0. Pointers are of device memory,
+// except for what `…_after()` returns: values that the host has once the batch has ended. Used by
+// the one thread that runs the batch.
 class BatchRecords {
  public:
   // Uses the messages' salt, counter, identity and so on, and for reseal their new_key_index.

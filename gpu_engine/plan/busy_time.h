@@ -15,8 +15,10 @@ namespace nacre::engine {
 class BusyTime {
  public:
   using Clock = std::chrono::steady_clock;
+  // now: a clock that never goes back; tests give their own. It is called with a mutex held.
   explicit BusyTime(std::function<Clock::time_point()> now = Clock::now) : now_(std::move(now)) {}
 
+  // One user, while it lives. busy outlives it.
   class Use {
    public:
     explicit Use(BusyTime& busy) : busy_(busy) { busy_.begin(); }
@@ -28,7 +30,7 @@ class BusyTime {
     BusyTime& busy_;
   };
 
-  // Until now, with what is under way.
+  // The sum of all times in use until now, including a use that is under way.
   std::uint64_t nanoseconds() const {
     const LockGuard lock(mutex_);
     const auto current = use_count_ > 0 ? now_() - since_ : Clock::duration::zero();

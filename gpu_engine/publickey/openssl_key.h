@@ -19,10 +19,12 @@ struct FreeOpenssl {
   void operator()(PKCS8_PRIV_KEY_INFO* info) const { PKCS8_PRIV_KEY_INFO_free(info); }
   void operator()(X509_SIG* sealed) const { X509_SIG_free(sealed); }
 };
+// Owns one reference to an object of OpenSSL, and frees it. Not for objects that OpenSSL lends.
 template <typename T>
 using OpensslOwner = std::unique_ptr<T, FreeOpenssl>;
 
-// Why OpenSSL's last call failed. Empties the thread's error queue.
+// Why OpenSSL's last call on this thread failed, as one line of text. Empties the thread's error
+// queue.
 std::string take_openssl_reason();
 
 }  // namespace nacre::engine

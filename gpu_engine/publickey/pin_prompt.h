@@ -21,10 +21,12 @@ class PinPrompt {
   PinPrompt& operator=(const PinPrompt&) = delete;
   ~PinPrompt() { UI_destroy_method(method_); }
 
+  // For OpenSSL's functions that take a UI_METHOD and its data. Both belong to this object.
   UI_METHOD* method() const { return method_; }
   void* method_data() { return this; }
+  // Whether OpenSSL needed a PIN.
   bool was_asked() const { return was_asked_; }
-  // The error of ask, if it gave no PIN.
+  // The error of ask, if it gave no PIN. OpenSSL's own error then says nothing useful.
   const std::optional<Error>& failure() const { return failure_; }
 
  private:

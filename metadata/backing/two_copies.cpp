@@ -85,8 +85,8 @@ Result<ChosenCopy> read_copies(
   Copy& newer = first.generation > second.generation ? first : second;
   const Copy& older = first.generation > second.generation ? second : first;
   Error warning{ErrorCode::rolled_back,
-                fmt::format("{} is of generation {}, {} of {}: an update was interrupted, or "
-                            "somebody put an older file back; the newer one is used",
+                fmt::format("{} is of generation {}, {} of {}: an update was interrupted, or an "
+                            "older file was put back; the newer one is used",
                             older.path, older.generation, newer.path, newer.generation)};
   return ChosenCopy{std::move(newer.text), {std::move(warning)}};
 }

@@ -136,12 +136,11 @@ FileDescriptor open_lock(const std::string& volume_path) {
 }
 
 tl::unexpected<Error> fail_replaced(const std::string& volume_path) {
-  return fail(
-      ErrorCode::busy,
-      fmt::format("{}: the volume is in use, by a process that holds another file \"lock\" "
-                  "than the one that is there now: somebody removed or replaced it. Find the "
-                  "process (fuser -v {}/db/*), and unmount the volume there first",
-                  volume_path, volume_path));
+  return fail(ErrorCode::busy,
+              fmt::format("{}: the volume is in use, by a process that holds another file \"lock\" "
+                          "than the one that is there now: that file was removed or replaced. Find "
+                          "the process (fuser -v {}/db/*), and unmount the volume there first",
+                          volume_path, volume_path));
 }
 
 // Returns 0, or the errno of the last try: EWOULDBLOCK if another process still holds the lock.

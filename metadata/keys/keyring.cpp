@@ -79,8 +79,8 @@ Result<WrappedEpoch> parse_epoch(const json& fields) {
   NACRE_ASSIGN(const std::uint64_t format, get_number(fields, "format", 2, UINT8_MAX));
   if (format > static_cast<std::uint64_t>(EpochFormat::two)) {
     return fail(ErrorCode::unsupported,
-                fmt::format("it is of format {}, which this Nacre does not have: open the volume "
-                            "with a newer one",
+                fmt::format("this epoch is of format {}, which this Nacre does not have: open the "
+                            "volume with a newer one",
                             format));
   }
   epoch.format = EpochFormat::two;
@@ -95,7 +95,7 @@ Result<engine::Argon2Parameters> parse_kdf_cost(const json& fields) {
     if (number) return static_cast<std::uint32_t>(*number);
     return add_context(number.error(),
                        "the cost of the key derivation is outside what Nacre ever writes, so the "
-                       "keyring was damaged or changed by somebody");
+                       "keyring is damaged or was changed");
   };
   engine::Argon2Parameters cost = {};
   NACRE_ASSIGN(cost.memory_kib,
@@ -146,7 +146,7 @@ Result<void> parse_sealed_recipient(Recipient& recipient, const json& fields) {
   if (fields.contains("mac") || has_key_pair != fields.contains("private_key") ||
       is_sealed == fields.contains("wrapped_volume_key") || (!is_sealed && !has_key_pair) ||
       (!is_sealed && fields.contains("follows"))) {
-    return fail(ErrorCode::corrupt, "its fields do not belong together");
+    return fail(ErrorCode::corrupt, "the fields of this recipient do not belong together");
   }
   if (has_key_pair) {
     NACRE_TRY(parse_public_key(recipient, fields));

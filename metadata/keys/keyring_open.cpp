@@ -20,9 +20,8 @@ tl::unexpected<Error> wrong_key(std::string message) {
   return fail(ErrorCode::wrong_key, std::move(message));
 }
 tl::unexpected<Error> substituted(const Recipient& recipient, std::string_view why) {
-  return fail(ErrorCode::tampered,
-              fmt::format("recipient {} of the keyring was changed by somebody: {}",
-                          to_hex(recipient.fingerprint).substr(0, 16), why));
+  return fail(ErrorCode::tampered, fmt::format("recipient {} of the keyring was changed: {}",
+                                               to_hex(recipient.fingerprint).substr(0, 16), why));
 }
 
 Result<SecretBytes> unwrap_volume_key(const Keyring& keyring, const Recipient& recipient,
@@ -59,7 +58,7 @@ Result<KeyringAccess> open_recipient(const Keyring& keyring, std::size_t index,
   if (!private_key) return tl::unexpected(private_key.error());
   const engine::Sha256Digest mac = recipient_mac(keys, keyring.volume_id, recipient);
   if (lock.mac && !equal_constant_time(mac, *lock.mac)) {
-    return substituted(recipient, "its MAC is not that of its passphrase and of this volume");
+    return substituted(recipient, "the MAC is not that of this passphrase and volume");
   }
   KeyringAccess access{.recipient_index = index, .is_unconfirmed = !lock.mac};
   NACRE_ASSIGN(access.volume_key, unwrap_volume_key(keyring, recipient, *private_key));
@@ -151,7 +150,7 @@ Result<void> check_no_twins(const Keyring& keyring) {
   std::set<engine::Sha256Digest> fingerprints;
   for (const Recipient& recipient : keyring.recipients) {
     if (!fingerprints.insert(recipient.fingerprint).second) {
-      return substituted(recipient, "it is there twice");
+      return substituted(recipient, "the keyring has it twice");
     }
   }
   return {};
@@ -181,10 +180,10 @@ Result<void> check_kdf_cost(const engine::Argon2Parameters& kdf, const KdfLimit&
   if (kdf.memory_kib <= limit.memory_kib && work_kib <= limit.work_kib) return {};
   return fail(
       ErrorCode::not_permitted,
-      fmt::format("deriving the key of a passphrase takes {} MiB of memory and {} passes over "
-                  "it, more than is spent without being asked: if that is meant, give "
-                  "--kdf-limit {}M",
-                  kdf.memory_kib / 1024, kdf.passes, (work_kib + 1023) / 1024));
+      fmt::format(
+          "deriving the key of a passphrase takes {} MiB of memory and {} passes over it, which is "
+          "more than the limit. If this volume is meant to cost that much, give --kdf-limit {}M",
+          kdf.memory_kib / 1024, kdf.passes, (work_kib + 1023) / 1024));
 }
 
 Result<NewKeyring> create_keyring(const engine::VolumeId& volume_id, engine::CipherSuite suite,

@@ -116,10 +116,11 @@ Result<PassphraseKeys> derive_passphrase_keys(ByteView passphrase, const Passphr
   if (lock.kdf.memory_kib > available_kib) {
     return fail(
         ErrorCode::out_of_memory,
-        fmt::format("the key derivation of a passphrase asks for {} MiB of memory, {} are "
-                    "free here: end other programs, open the volume on a larger machine or "
-                    "with another secret, or somebody changed the keyring to make this fail",
-                    lock.kdf.memory_kib / 1024, available_kib / 1024));
+        fmt::format(
+            "the key derivation of a passphrase asks for {} MiB of memory, and {} are free here: "
+            "end other programs, or open the volume on a larger machine or with another secret. If "
+            "no passphrase of yours costs that much, the keyring was changed to make this fail",
+            lock.kdf.memory_kib / 1024, available_kib / 1024));
   }
   NACRE_ASSIGN(SecretBytes both,
                engine::argon2id(passphrase, lock.salt, lock.kdf, 2 * passphrase_key_size_bytes));
@@ -187,7 +188,7 @@ Result<engine::RsaPrivateKey> open_private_key(const PassphraseKeys& keys,
   auto private_key = engine::RsaPrivateKey::from_der(der->view());
   if (!private_key) return passphrase_does_not_open();
   if (private_key->public_key().fingerprint() != recipient.fingerprint) {
-    return fail(ErrorCode::tampered, "its public key is not that of its private key");
+    return fail(ErrorCode::tampered, "the public key is not that of the private key");
   }
   return private_key;
 }

@@ -54,7 +54,7 @@ Result<std::size_t> find_recipient(const Keyring& keyring, std::string_view labe
 Result<Keyring> remove_recipient(Keyring keyring, const KeyringAccess& access, std::size_t index) {
   if (keyring.recipients.size() == 1) {
     return fail(ErrorCode::not_permitted,
-                "it is the last recipient: without it nobody could open the volume; add another "
+                "this is the last recipient: without it nobody could open the volume; add another "
                 "one first");
   }
   Keyring next = confirm_recipient(std::move(keyring), access);

@@ -106,7 +106,9 @@ Result<NextKeys> draw_next_keys(const Keyring& keyring, const KeyTree& keys,
                                 engine::CipherSuite suite, EpochFormat format) {
   NACRE_TRY(check_none_is_under_way(keyring, keys));
   if (keyring.epochs.back().number == UINT32_MAX) {
-    return fail(ErrorCode::too_big, "this volume has had 2^32 epochs, the most that there are");
+    return fail(ErrorCode::too_big,
+                "this volume has had 2^32 rotations of its keys, the most that its format allows; "
+                "copy it to a new volume");
   }
   NextKeys next{.volume_key = SecretBytes(volume_key_size_bytes),
                 .epoch = {.number = keyring.epochs.back().number + 1,

@@ -62,7 +62,7 @@ Result<SecretBytes> open_with_key_pair(const Recipient& recipient,
 
 tl::unexpected<Error> passphrase_does_not_open() {
   return fail(ErrorCode::wrong_key,
-              "the passphrase does not open this volume, or somebody changed its keyring");
+              "the passphrase does not open this volume, or the keyring was changed");
 }
 
 RecipientSeal derive_recipient_seal(const PassphraseKeys& keys, const engine::VolumeId& volume_id,

@@ -271,9 +271,9 @@ Result<void> SealedFileSystem::check_tables_are(const Sources& sources) {
     if (reader == nullptr) continue;
     const auto source = sources.find(reader->path());
     if (source == sources.end() || source->second == reader->salt()) continue;
-    return fail_in_file(ErrorCode::tampered, reader->path(),
-                        "the file is not the one that the database has: somebody put another one "
-                        "in its place");
+    return fail_in_file(
+        ErrorCode::tampered, reader->path(),
+        "the file is not the one that the database has: another one was put in its place");
   }
   return {};
 }

@@ -150,8 +150,9 @@ Result<FileHeader> decode_file_header(ByteView bytes) {
   constexpr Byte newest = static_cast<Byte>(EpochFormat::two);
   if (bytes[4] < static_cast<Byte>(EpochFormat::one) || bytes[4] > newest) {
     return fail(ErrorCode::unsupported,
-                fmt::format("the file has format version {}, this program knows up to {}", bytes[4],
-                            newest));
+                fmt::format("the file has format version {}, and this program knows versions up to "
+                            "{}: use a newer Nacre",
+                            bytes[4], newest));
   }
   const Byte padded_max = bytes[4] == static_cast<Byte>(EpochFormat::one) ? 0 : 1;
   if (bytes[6] > padded_max || bytes[7] != 0 || !is_zero(bytes.subspan(48, 12)) ||

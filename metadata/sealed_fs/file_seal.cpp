@@ -97,7 +97,7 @@ Result<void> FileSeal::check_epoch(const KeyTree& keys, std::string_view path,
   if (format == EpochFormat::one || epoch == current) return {};
   return fail_in_file(ErrorCode::tampered, path,
                       "the file is sealed under an older key, which no file of the database is any "
-                      "more: it was put back, or made by somebody who had that key");
+                      "more: it was put back, or was made with that key");
 }
 
 FileSeal::Aad FileSeal::aad_of(ByteView fields) const {

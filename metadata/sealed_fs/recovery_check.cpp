@@ -235,8 +235,8 @@ Result<void> SealedFileSystem::check_unchanged(const std::string& path,
     }
   }
   return fail_in_file(ErrorCode::tampered, path,
-                      "the file is not the one that was there a moment ago: somebody put it there "
-                      "while the volume was being opened");
+                      "the file is not the one that was there a moment ago: another one was put "
+                      "there while the volume was being opened");
 }
 
 }  // namespace nacre::metadata

@@ -36,9 +36,9 @@ class Resealer {
     const FramesEnd end{from_.header().salt, walk.frame_count, walk.last_tag};
     if ((changes_.expected && *changes_.expected != end) ||
         (changes_.expected_content && *changes_.expected_content != plain)) {
-      return fail_in_file(ErrorCode::tampered, from_.path(),
-                          "the file is not the one that the database has: somebody put another one "
-                          "in its place");
+      return fail_in_file(
+          ErrorCode::tampered, from_.path(),
+          "the file is not the one that the database has: another one was put in its place");
     }
     const auto header = encode(to_.header());
     fresh_.bytes.assign(header.begin(), header.end());

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// RocksDB's file objects over pages and frames. They only translate.
+// RocksDB's file objects over pages and frames. They only translate: calls, and errors to
+// rocksdb::IOStatus. RocksDB calls one writable file from one thread at a time, and may read a
+// random-access file from many.
 #pragma once
 
 #include <rocksdb/file_system.h>
@@ -29,13 +31,16 @@ rocksdb::IOStatus without_exceptions(F&& body) {
   }
 }
 
-// For the content of a frames file, which is read as a whole when the file is opened.
+// For the content of a frames file, which is read as a whole when the file is opened. The object
+// owns the content.
 std::unique_ptr<rocksdb::FSSequentialFile> make_sequential_file(Bytes content);
 std::unique_ptr<rocksdb::FSRandomAccessFile> make_random_access_file(Bytes content);
+// For a file of pages, which are read and opened as RocksDB asks for them.
 std::unique_ptr<rocksdb::FSSequentialFile> make_sequential_file(std::shared_ptr<PageReader> reader);
 std::unique_ptr<rocksdb::FSRandomAccessFile> make_random_access_file(
     std::shared_ptr<PageReader> reader);
-// Called before every call that writes. Its error becomes that call's error.
+// Called before every call that writes. Its error becomes that call's error. It must be
+// thread-safe, and what it refers to outlives the file.
 using WriteGate = std::function<Result<void>()>;
 std::unique_ptr<rocksdb::FSWritableFile> make_writable_file(std::unique_ptr<PageWriter> writer,
                                                             WriteGate gate,

@@ -147,7 +147,9 @@ Result<std::vector<std::string>> RocksdbStore::finish_reseal(
       if (pass.rewritten + pass.busy == 0) break;
       vain = pass.rewritten > 0 ? 0 : vain + 1;
       if (vain == try_count_max) {
-        return fail(ErrorCode::busy, "the database does not come to write its tables anew");
+        return fail(ErrorCode::busy,
+                    "the database had no time to write its tables anew: try again when fewer "
+                    "programs write");
       }
       if (pass.busy > 0) std::this_thread::sleep_for(try_pause);
     }

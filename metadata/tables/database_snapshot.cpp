@@ -149,7 +149,9 @@ Result<void> RocksdbStore::flush_everything() {
   int attempt = 0;
   do {
     if (attempt++ == try_count_max) {
-      return fail(ErrorCode::busy, "the database does not come to write its tables; try again");
+      return fail(
+          ErrorCode::busy,
+          "the database had no time to write its tables: try again when fewer programs write");
     }
     if (attempt > 1) std::this_thread::sleep_for(try_pause);
     NACRE_TRY(flush());

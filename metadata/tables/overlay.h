@@ -23,7 +23,9 @@ class Overlay {
   };
   using Rows = std::map<std::string, Entry, std::less<>>;
 
+  // The changed rows, in the order of their keys' bytes.
   const Rows& rows(Table table) const { return rows_[static_cast<std::size_t>(table)]; }
+  // Null if this group does not change the key. Valid until the next put() or erase() of that key.
   const Entry* find(Table table, std::string_view key) const;
 
   // is_new counts only for a key that this group does not have yet; otherwise the key keeps its

@@ -51,7 +51,8 @@ Result<void> check_shape(std::string_view text) {
       ++value_count;
     }
   }
-  if (value_count > value_count_max) return fail(ErrorCode::corrupt, "it holds too many values");
+  if (value_count > value_count_max)
+    return fail(ErrorCode::corrupt, "the document holds too many values");
   return {};
 }
 
@@ -113,10 +114,10 @@ Result<void> check_generation(std::uint64_t generation, std::string_view what) {
   if (generation != generation_end) return {};
   return fail(
       ErrorCode::too_big,
-      fmt::format("the {} has had the most generations that there are: somebody who had its "
-                  "key has counted up, and it cannot be changed any more; copy what the "
-                  "volume holds to a new one",
-                  what));
+      fmt::format(
+          "the {0} has had the most generations that there are: a holder of the key has counted up "
+          "on purpose, and the {0} cannot be changed any more; copy the files to a new volume",
+          what));
 }
 
 Result<void> verify(const Seal& seal, ByteView mac_key, std::string_view what) {

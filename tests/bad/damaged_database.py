@@ -11,7 +11,7 @@ HINT = ("; an unclean stop can leave such a file: then a mount removes it, and a
         "that can open the database says that nothing depends on it")
 ALL_TABLES = "note: without the manifest all tables in db/ count, so removed files may be back$"
 LOST_ROWS = r"lost: rows in \d+ stretches of db/; those of the checkpoint of .* take their place$"
-LOST_GROUPS = "lost: changes in the log of db/ that were in no table yet; nobody knows which$"
+LOST_GROUPS = "lost: changes in the log of db/ that were in no table yet; which ones is not known$"
 OLDER = r"older: "
 
 

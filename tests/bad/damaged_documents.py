@@ -136,8 +136,8 @@ def superblock_forged_to_be_newer(v):
     found = refused(4, FORGED_SUPERBLOCK)
     return says(fsck=found, deep=found, dry_run=found,
                 scrub=damage(r"rolled back: VOLUME/superblock is of generation 1, "
-                             r"VOLUME/superblock\.copy of 9: an update was interrupted, or somebody "
-                             "put an older file back; the newer one is used$"))
+                             r"VOLUME/superblock\.copy of 9: an update was interrupted, or an "
+                             "older file was put back; the newer one is used$"))
 
 
 OTHER_VOLUMES = ("tampered: VOLUME: superblock and keyring are of different volumes: one was put in "
@@ -219,9 +219,9 @@ def keyring_recipient_substituted(v):
     for file in BOTH["keyring"]:
         v.edit_document(file, lambda fields: fields["recipients"][0].update(
             wrapped_volume_key=theirs))
-    return says(keyed=refused(4, r"tampered: VOLUME: recipient [0-9a-f]{16} of the keyring was changed "
-                                 "by somebody: its MAC is not that of its passphrase and of this "
-                                 "volume; 'nacre key restore'"), scrub=clean())
+    return says(keyed=refused(4, r"tampered: VOLUME: recipient [0-9a-f]{16} of the keyring was "
+                                 "changed: the MAC is not that of this passphrase and volume; "
+                                 "'nacre key restore'"), scrub=clean())
 
 
 @defect("closed")
@@ -243,7 +243,7 @@ def keyring_copy_put_back(v):
     """One copy of the keyring as it was before a recipient was added."""
     v.take(v.specimens["earlier"], "keyring.copy")
     older = (r"VOLUME/keyring\.copy is of generation 1, VOLUME/keyring of 2: an update was "
-             "interrupted, or somebody put an older file back; the newer one is used$")
+             "interrupted, or an older file was put back; the newer one is used$")
     found = damage(f"rolled back: {older}")
     return says(fsck=found, scrub=found, deep=found, dry_run=would_mend(), repair=mends(),
                 mount=mounted(rf"^mount\.nacre: warning: {older}"))
@@ -256,7 +256,7 @@ def kdf_beyond_all_bounds(v):
         v.edit_document(file, lambda fields: fields["recipients"][0]["kdf"].update(
             memory_kib=2**30))
     why = ("keyring: recipient 1: the cost of the key derivation is outside what Nacre ever writes, so "
-           'the keyring was damaged or changed by somebody: the field "memory_kib" is 1073741824, not '
+           'the keyring is damaged or was changed: the field "memory_kib" is 1073741824, not '
            r"between \d+ and \d+; and .*; put one back from a backup$")
     return says(keyed=refused(4, f"corrupt: VOLUME/{why}"), scrub=damage(f"rot: {why}"))
 
@@ -267,16 +267,16 @@ def kdf_edited(v):
     for file in BOTH["keyring"]:
         v.edit_document(file, lambda fields: fields["recipients"][0]["kdf"].update(passes=2))
     return says(keyed=refused(16, "wrong key: VOLUME: the passphrase does not open this volume, or "
-                                    "somebody changed its keyring$"),
+                                    "the keyring was changed$"),
                 scrub=clean())
 
 
 @defect("closed")
 def passphrase_wrong(v):
-    """A sound volume, and somebody who does not have its passphrase."""
+    """A sound volume, and a person who does not have its passphrase."""
     del v
     wrong = refused(16, "wrong key: VOLUME: the passphrase does not open this volume, or "
-                    "somebody changed its keyring$")
+                    "the keyring was changed$")
     return says(passphrase="another one", keyed=wrong, repair=wrong, scrub=clean())
 
 

@@ -31,7 +31,7 @@ TEST_F(BackupTest, whose_note_of_its_states_is_cut_or_forged_is_refused_and_stay
     EXPECT_EQ(target->change_count(), 0u);
     expect_volume(target, before);
   };
-  const std::string damaged = "its file 'backup' is damaged";
+  const std::string damaged = "the file 'backup' in this folder is damaged";
   for (std::size_t size = 0; size < note.size() - 1; size += 1 + size / 40)  // the last is "\n"
     expect_refused(ByteView(note).first(size), ErrorCode::corrupt, damaged);
   const auto with = [&](std::string_view from, std::string_view to) {

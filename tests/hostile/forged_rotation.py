@@ -27,7 +27,7 @@ except ImportError:
     support.skip("forged_rotation", "python3-cryptography is not there")
 
 TEST = "forged_rotation"
-REFUSED = "still among those who may open the volume"
+REFUSED = "may still open the volume: a recipient that was removed"
 
 
 class Scene(Machines):

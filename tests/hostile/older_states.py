@@ -83,7 +83,7 @@ def check_put_back(scene):
     closings = scene.witness()[0]["closings"]
     expect([one["session_count"] for one in closings] == [2, 1], f"two closings are remembered: {closings}")
     scene.put(first)
-    scene.refused("opened for writing 1 times, then 2 times.*changes are missing of.*"
+    scene.refused("opened for writing 1 times, but 2 times.*changes are missing of.*"
                   "as it was when it was closed at 20")
     scene.mount(expect=8, words="Do you know about it.*not opened", without=None, answers=["no"])
     scene.put(newest)
@@ -97,7 +97,7 @@ def check_put_back(scene):
     scene.use("another three")
     # The newest state of before does not continue the accepted one, however far it came.
     scene.put(newest)
-    scene.refused("does not know the opening for writing|opened for writing 2 times, then 3")
+    scene.refused("does not know the opening for writing|opened for writing 2 times, but 3")
     scene.mount(words="Do you know about it", without=None, answers=["yes"])
     scene.umount()
     scene.use("four")
@@ -206,7 +206,7 @@ def check_backup(scene):
     # In the place of the volume the message says that it is a backup.
     scene.use("behind the backup")
     scene.put(backup)
-    scene.refused("It is, or was made from, a backup")
+    scene.refused("Either this is a backup, or was made from one")
     scene.mount(ACCEPT)
     scene.umount()
     scene.use("restored")

@@ -170,7 +170,7 @@ def check_unreadable(scene):
     write(content.replace('"volume": "', '"volume": "ab'))
     told("of another volume")
     write("nonsense \x1b[31m")
-    told("something else than a witness says")
+    told("is not a witness")
     write("x" * 100_000)
     told("more than 65536 bytes")
     os.remove(scene.file)
@@ -261,21 +261,21 @@ exec sh -c "$2"
     script = f'"{EXAMPLE}" me@server "{scene.file}"'
     scene.by = ["--witness-command", script]
     scene.on_machine("without a file")
-    scene.mount(expect=8, words="the witness command: read: it ended with status 1")
+    scene.mount(expect=8, words="the witness command: with 'read', the command ended with status 1")
     with open(scene.file, "w", encoding="utf-8"):
         pass
     check_put_back(scene, "command", "witness command")
     scene.by = ["-o", "witness-command=" + script]
     with open(unplugged, "w", encoding="utf-8"):
         pass
-    scene.mount(expect=8, words="the witness command: read: it ended with status 255.*" + MAY_FAIL)
+    scene.mount(expect=8, words="the witness command: with 'read', the command ended with status 255.*" + MAY_FAIL)
     os.remove(unplugged)
     scene.begin_log()
     scene.mount()
     with open(unplugged, "w", encoding="utf-8"):
         pass
     scene.umount()
-    scene.logged("the witness command: write: it ended with status 255")
+    scene.logged("the witness command: with 'write', the command ended with status 255")
     scene.logged("is unmounted, everything is durable")
     os.remove(unplugged)
     scene.use("the server is back", without="older")
@@ -285,7 +285,7 @@ def main():
     with support.Volume(TEST) as volume:
         volume.make()
         scene = Scene(volume)
-        scene.mount(expect=8, words="is its disk missing.*make it as an empty file")
+        scene.mount(expect=8, words="is its disk missing.*make an empty file")
         with open(scene.file, "w", encoding="utf-8"):
             pass
         first = check_put_back(scene, "file", "witness " + scene.file)

@@ -37,7 +37,7 @@ done
 code=0
 wait $backup || code=$?
 [ $code = 8 ] || fail "the backup ended with $code: $(cat "$work/backup.log")"
-for words in "$volume: its disk is full" 'make room on that disk' "$target: it is no volume yet" \
+for words in "$volume: its disk is full" 'make room on that disk' "$target: this folder is no volume yet" \
   'running nacre backup again goes on from here'; do
   grep -q "$words" "$work/backup.log" || fail "the backup does not say '$words': $(cat "$work/backup.log")"
 done

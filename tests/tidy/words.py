@@ -4,7 +4,7 @@
 
     words.py [ROOT]
 
-Rules: "words" (phrases that CONTRIBUTING.md names), "sentence" (a sentence that begins with Who,
+Rules: "words" (phrases that CONTRIBUTING.md names; "somebody" in documents), "sentence" (a sentence that begins with Who,
 Whoever or Of what, and is no question), "width" (text of a document past 100 columns; tables, links
 and generated documents may be wider) and "head" (a source that begins with "See x.h.").
 
@@ -35,6 +35,8 @@ PHRASES = [r"\bbeside\b"] + [GAP.join(words.split()).join([r"\b", r"\b"])
                              for words in ("so many", "at the most", "by the way of")]
 PHRASE = re.compile("|".join(PHRASES), re.I)
 SENTENCE = re.compile(r"\b(Who|Whoever|Of" + GAP + r"what)\b([^.!?]*[.!?]?)")
+# In what users read, a person has a name: an attacker, another user, a colleague.
+NAMELESS = re.compile(r"\bsomebody\b", re.I)
 HEAD = re.compile(r"// See \S+\.h\.$")
 TEXT = tidy.CODE + tidy.SCRIPT + (".in", ".md", ".service", ".timer")
 
@@ -75,6 +77,7 @@ class Words:
             if name.endswith(tidy.CODE):
                 self.check_head(name, text)
             if (name.endswith(".md") and not is_generated(text)) or is_man_page(name):
+                self.check_nameless(name, without_quotes(text))
                 self.check_width(name, text)
 
     def breach(self, name, line, rule, what):
@@ -89,6 +92,11 @@ class Words:
         for found in SENTENCE.finditer(text):
             if not found.group(2).endswith("?"):
                 self.breach(name, line_of(found), "sentence", f"it begins with {found.group(1)}")
+
+    def check_nameless(self, name, text):
+        for found in NAMELESS.finditer(text):
+            line = text.count("\n", 0, found.start()) + 1
+            self.breach(name, line, "words", f"{found.group(0)}: name the person")
 
     def check_head(self, name, text):
         lines = text.splitlines()

@@ -25,6 +25,8 @@ BREACHES = [
     ("words", "tools/a.cpp", CODE + "// It comes by the way\n// of the daemon.\n"),
     ("words", "tools/a.cpp", CODE + 'const char* text = "so "\n    "many";\n'),
     ("words", "tests/measure/a.py", "# So many rounds.\n"),
+    ("words", "README.md", "Somebody may have changed it.\n"),
+    ("words", "docs/man/nacre.1", "It is in use by somebody.\n"),
     ("sentence", "README.md", "Who waits for it runs it.\n"),
     ("sentence", "README.md", "It is there. Whoever asks gets it.\n"),
     ("sentence", "tools/a.h", CODE + "// Of what the model says, a part.\n"),

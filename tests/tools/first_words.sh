@@ -29,7 +29,7 @@ expect 0 'clean' nacre fsck "${secret[@]}" "$v"
 # Alone in a folder, nacre looks for the others where programs are, and else names them.
 mkdir "$work/alone"
 cp "$NACRE_BIN/nacre" "$work/alone/"
-expect 2 'mount.nacre, which is not here' env PATH=/nowhere "$work/alone/nacre" mount "$v" "$m"
+expect 2 'mount.nacre, which is not installed here' env PATH=/nowhere "$work/alone/nacre" mount "$v" "$m"
 
 # The two folders.
 nacre mount "${secret[@]}" "$v" "$m" || failed "mount"

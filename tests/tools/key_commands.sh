@@ -99,7 +99,7 @@ assert [k["bits"] for k in keys] == [3072, 2048, 3072, 3072], keys' || failed "k
   expect 0 'Removed.*1 left.*removed the secret that you gave' \
     nacre key remove "$where" laptop --passphrase-file "$work/second"
   check "the second passphrase still opens it" may_not_open --passphrase-file "$work/second"
-  expect 8 'passphrase [0-9a-f]{16} .passphrase.: it is the last recipient.*add another' \
+  expect 8 'passphrase [0-9a-f]{16} .passphrase.: this is the last recipient.*add another' \
     nacre key remove "$where" passphrase "${secret[@]}"
 
   # A passphrase for another, and back.
@@ -189,7 +189,7 @@ expect 0 'bob.pub' nacre key list "$m"
 expect 0 '^$' nacre umount "$m"
 
 # --- Keyring backup and restore.
-expect 0 "$work/kept holds the keyring of $v: generation [0-9]+, 2 recipients .not verified.*this file and any secret" \
+expect 0 "$work/kept holds the keyring of $v: generation [0-9]+, 2 recipients .not verified.*this file opens the volume together" \
   nacre key backup "$v" "$work/kept"
 [ "$(stat -c %a "$work/kept")" = 600 ] || failed "the backup's mode is $(stat -c %a "$work/kept")"
 check "the backup is not the keyring" cmp "$v/keyring" "$work/kept"

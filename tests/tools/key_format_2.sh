@@ -31,7 +31,7 @@ expect 0 'passphrase .*no RSA key: a rotation of keys needs the passphrase itsel
 expect 0 '"key_pair": false' nacre key list --json "$v" "${secret[@]}"
 change() {
   local where=$1 recovery
-  expect 0 'Added passphrase .*it has no RSA key.*--with-passphrase-file' nacre key add "$where" \
+  expect 0 'Added passphrase .*the new passphrase has no RSA key.*--with-passphrase-file' nacre key add "$where" \
     --new-passphrase-file "$work/second" --label second "${cheap[@]}" "${secret[@]}"
   opens "${second[@]}" || failed "the added passphrase does not open it: $(cat "$work/list.log")"
   expect 0 'Changed passphrase .*second' nacre key passphrase "$where" "${second[@]}" \

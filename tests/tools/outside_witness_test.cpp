@@ -116,7 +116,7 @@ TEST_F(OutsideWitnessTest, of_another_volume_is_refused) {
   put("");
   auto other = OutsideWitness::read(options_, "ff" + this_volume.substr(2), patient);
   ASSERT_TRUE(other->note(came_to(1, 1), Witness::Moment::closed));
-  expect_refused("it is of another volume");
+  expect_refused("this is the witness of another volume");
 }
 
 TEST_F(OutsideWitnessTest, whatever_is_no_witness_is_refused) {
@@ -146,11 +146,11 @@ TEST_F(OutsideWitnessTest, whatever_is_no_witness_is_refused) {
       std::string("\xff\xfe\0", 3)};
   for (const auto& text : bad) {
     put(text);
-    EXPECT_NE(refusal().find("it holds something else than a witness says"), std::string::npos)
+    EXPECT_NE(refusal().find("what is kept there is not a witness"), std::string::npos)
         << text.substr(0, 80) << ": " << refusal();
   }
   put(std::string(outside_witness_size_bytes_max + 1, ' '));
-  expect_refused("it has more than 65536 bytes");
+  expect_refused("the file has more than 65536 bytes");
   put(with("\"nacre_witness\": 1", "\"nacre_witness\": 2"));
   expect_refused("newer Nacre");
   put(good);
@@ -160,12 +160,12 @@ TEST_F(OutsideWitnessTest, whatever_is_no_witness_is_refused) {
 TEST_F(OutsideWitnessTest, a_file_that_others_could_change_is_refused) {
   put("");
   ASSERT_EQ(::chmod(options_.file.c_str(), 0620), 0);
-  expect_refused("others may write to it: its mode is 0620");
+  expect_refused("other users may write to the file: its mode is 0620");
   ASSERT_EQ(::chmod(options_.file.c_str(), 0644), 0);
   EXPECT_EQ(refusal(), "");
   if (::geteuid() == 0) {
     ASSERT_EQ(::chown(options_.file.c_str(), 12345, 12345), 0);
-    expect_refused("it belongs to user 12345");
+    expect_refused("the file belongs to user 12345");
   }
 }
 
@@ -176,7 +176,7 @@ TEST_F(OutsideWitnessTest, follows_no_link_and_waits_for_no_pipe) {
   expect_refused("symbolic link");
   std::filesystem::remove(options_.file);
   ASSERT_EQ(::mkfifo(options_.file.c_str(), 0600), 0);
-  expect_refused("no regular file");
+  expect_refused("not a regular file");
   std::filesystem::remove(options_.file);
   // A link that somebody left where the new file is made.
   put("");
@@ -223,7 +223,8 @@ TEST_F(OutsideWitnessTest, behind_a_command_is_read_and_written) {
   options.command = "echo secret >/dev/null; false";
   const auto failed = OutsideWitness::read(options, this_volume, patient);
   ASSERT_FALSE(failed);
-  EXPECT_EQ(failed.error().message, "the witness command: read: it ended with status 1");
+  EXPECT_EQ(failed.error().message,
+            "the witness command: with 'read', the command ended with status 1");
 }
 
 CommandRequest request(const std::string& command) {
@@ -264,9 +265,10 @@ TEST(BoundedCommand, ends_a_command_that_says_too_much) {
 }
 
 TEST(BoundedCommand, tells_how_a_command_failed) {
-  EXPECT_EQ(run_bounded_command(request("exit 3; :")).error().message, "it ended with status 3");
+  EXPECT_EQ(run_bounded_command(request("exit 3; :")).error().message,
+            "the command ended with status 3");
   EXPECT_EQ(run_bounded_command(request("kill -9 $$; :")).error().message,
-            "it was ended by signal 9");
+            "the command was ended by signal 9");
 }
 
 // Otherwise a command like ssh would ask there, and wait.

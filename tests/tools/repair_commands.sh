@@ -29,7 +29,7 @@ unmount_it
 
 expect_fsck 0 'nothing to repair' --repair
 check "no plan, no folder" [ ! -e "$v/repair" ]
-expect_fsck 8 "no repair plan 'x'; it has none" --undo x
+expect_fsck 8 "no repair plan 'x'; there are no plans" --undo x
 expect_fsck 2 'requires.*--repair' --drop-damaged
 expect_fsck 2 '[-][-]undo.*names nothing' --undo ''
 expect_fsck 2 'together' --repair --undo x
@@ -122,7 +122,7 @@ check "what is not lost any more is said to be" bash -c \
 check "all is as before" [ "$(rows && cat "$v"/segments/*.seg | sha256sum)" = "$before" ]
 check "also what was missing" [ ! -e "$v/superblock.copy" ]
 expect_fsck 0 'none of them had to be' --undo "$v/repair/$plan.plan"
-expect_fsck 8 "it has: $plan" --undo other
+expect_fsck 8 "its plans are: $plan" --undo other
 
 # --- Holes in the place of what is damaged.
 expect_fsck 1 'replaced by a hole.*clean' --repair --drop-damaged \

@@ -36,7 +36,7 @@ TEST(WitnessRule, what_is_as_it_was_or_went_on_is_not_older) {
 
 TEST(WitnessRule, says_what_is_older_and_by_how_much) {
   const auto put_back = what_is_older(sight(5, 100), sight(3, 60, 2), false);
-  EXPECT_NE(put_back.find("opened for writing 3 times, then 5 times"), std::string::npos);
+  EXPECT_NE(put_back.find("opened for writing 3 times, but 5 times"), std::string::npos);
   EXPECT_NE(put_back.find("40 changes are missing of 100"), std::string::npos);
   const auto cut = what_is_older(sight(5, 100), sight(5, 99), true);
   EXPECT_NE(cut.find("1 changes are missing of 100"), std::string::npos);
@@ -46,7 +46,8 @@ TEST(WitnessRule, says_what_is_older_and_by_how_much) {
   EXPECT_NE(branch.find("does not know the opening for writing"), std::string::npos);
   Sight older = sight(5, 100);
   older.keyring_generation = 2;
-  EXPECT_NE(what_is_older(sight(5, 100), older, true).find("keyring is of generation 2, then 3"),
+  EXPECT_NE(what_is_older(sight(5, 100), older, true)
+                .find("keyring is of generation 2, but was of generation 3"),
             std::string::npos);
   older = sight(5, 100);
   older.superblock_generation = 1;

@@ -51,7 +51,7 @@ OTHER_TEXTS = {
     "--kdf-memory {}: from": "the page gives no cost",
     "--kdf-limit {}: no passphrase": "the page gives no limit",
     "-N {}": "an option of mount(8) alone",
-    "it has no RSA key, so a rotation": "a note after the work",
+    "the new passphrase has no RSA key, so a rotation": "a note after the work",
     "--no-wait is for mounted volumes": "the page gives it for mounted ones alone",
     "fusermount3 -u": "the end of a message that is in the table",
 }

@@ -34,7 +34,7 @@ def ends_when_idle():
         failures.expect("a minute after the last page asked", seconds >= 1.5 * MINUTE_SECONDS - 2, seconds)
         left = [name for name in os.listdir(server.home + "/.cache/nacre") if name.startswith("web-")]
         failures.expect("nothing private is left", left == [], left)
-    failures.expect("and says why", "no page has asked for 1 minutes" in server.errors, server.errors)
+    failures.expect("and says why", "no page was open for 1 minutes" in server.errors, server.errors)
 
 
 def stays_for_a_job():

@@ -108,7 +108,8 @@ Result<bool> take_output(int pipe, std::size_t size_max, std::string& output) {
     if (got == 0) return false;
     output.append(buffer.data(), static_cast<std::size_t>(got));
     if (output.size() > size_max) {
-      return fail(ErrorCode::too_big, fmt::format("it said more than {} bytes", size_max));
+      return fail(ErrorCode::too_big,
+                  fmt::format("the command printed more than {} bytes", size_max));
     }
   }
 }
@@ -134,7 +135,7 @@ Result<std::string> run_bounded_command(const CommandRequest& request) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
     if (left <= 0) {
       return fail(ErrorCode::cancelled,
-                  fmt::format("it did not end within {} s",
+                  fmt::format("the command did not end within {} s",
                               std::chrono::ceil<std::chrono::seconds>(request.limit).count()));
     }
     pollfd waits[] = {{.fd = child.descriptor().get(), .events = POLLIN, .revents = 0},
@@ -151,8 +152,9 @@ Result<std::string> run_bounded_command(const CommandRequest& request) {
   const int status = child.wait();
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return output;
   return fail(ErrorCode::cancelled,
-              WIFEXITED(status) ? fmt::format("it ended with status {}", WEXITSTATUS(status))
-                                : fmt::format("it was ended by signal {}", WTERMSIG(status)));
+              WIFEXITED(status)
+                  ? fmt::format("the command ended with status {}", WEXITSTATUS(status))
+                  : fmt::format("the command was ended by signal {}", WTERMSIG(status)));
 }
 
 }  // namespace nacre::tools

@@ -26,8 +26,8 @@ Result<std::string> parse_fingerprint(std::string_view text) {
     return lower;
   }
   return fail(ErrorCode::invalid_argument,
-              fmt::format("{} is no fingerprint of a volume: that has {} hexadecimal digits, as "
-                          "'nacre key list' with a secret shows them",
+              fmt::format("{} is not the fingerprint of a volume: a fingerprint has {} hexadecimal "
+                          "digits. 'nacre key list' shows it if you give a secret",
                           text, digits));
 }
 
@@ -68,19 +68,18 @@ std::vector<std::string> lines_of(const std::string& content) {
 }
 
 constexpr std::string_view what_it_may_mean =
-    "Somebody may have put another volume in its place, to see what you write to it. ";
+    "An attacker may have put another volume in its place, to see what you write to it. ";
 
 tl::unexpected<Error> is_another(const KnownVolume& volume, const KnownVolume& known,
                                  const std::string& line_to_remove) {
   return fail(
       ErrorCode::not_permitted,
-      fmt::format("{} holds another volume than when it was used last: {}. {}"
-                  "If you know that it was made anew or that its key was replaced, and only "
-                  "then, remove {}",
+      fmt::format("{} holds another volume than when it was used last: {}. {}Go on only if you "
+                  "know that the volume was made anew or that its key was replaced. Then remove {}",
                   volume.path,
                   known.volume_id == volume.volume_id
                       ? fmt::format("its key has another fingerprint, {}", volume.fingerprint)
-                      : fmt::format("its id is {}, it was {}", volume.volume_id, known.volume_id),
+                      : fmt::format("the id is {}, and was {}", volume.volume_id, known.volume_id),
                   what_it_may_mean, line_to_remove));
 }
 
@@ -89,10 +88,10 @@ tl::unexpected<Error> has_another_key(const KnownVolume& volume, const KnownVolu
   return fail(
       ErrorCode::not_permitted,
       fmt::format("{} says that it is the volume that is known as {} ({}), but its key has another "
-                  "fingerprint, {}. {}If you know that it is a copy from before the volume's key "
-                  "was replaced, or that the key was replaced elsewhere, and only then, name the "
-                  "fingerprint that you expect here (--fingerprint HEX), or, if the other volume "
-                  "no longer exists, remove {}",
+                  "fingerprint, {}. {}Go on only if you know that this is a copy from before the "
+                  "volume's key was replaced, or that the key was replaced elsewhere. Then name "
+                  "the fingerprint that you expect here (--fingerprint HEX). If the other volume "
+                  "no longer exists, you can instead remove {}",
                   volume.path, known.path, known.volume_id, volume.fingerprint, what_it_may_mean,
                   line_to_remove));
 }

@@ -55,24 +55,31 @@ Result<OpenFile> open_file(const Place& place) {
   OpenFile file{metadata::open_at(place.folder.get(), place.name, O_RDONLY), {}};
   if (!file.descriptor && errno == ENOENT) {
     return fail(ErrorCode::not_found,
-                "there is no such file: is its disk missing? For the first use, make it as an "
-                "empty file (touch)");
+                "the file does not exist: is its disk missing? For the first use, make an empty "
+                "file there (touch)");
   }
   if (!file.descriptor && errno == ELOOP) {
-    return fail(ErrorCode::not_permitted, "it is a symbolic link: name the file itself");
+    return fail(ErrorCode::not_permitted,
+                "the file is a symbolic link: give the path that the link leads to");
   }
   if (!file.descriptor || ::fstat(file.descriptor.get(), &file.status) != 0) {
     return metadata::fail_errno(errno, "open");
   }
   const auto& status = file.status;
-  if (!S_ISREG(status.st_mode)) return fail(ErrorCode::not_permitted, "it is no regular file");
+  if (!S_ISREG(status.st_mode))
+    return fail(ErrorCode::not_permitted,
+                "the path leads to something that is not a regular file: give the path of a file");
   if (status.st_uid != ::geteuid() && status.st_uid != 0) {
     return fail(ErrorCode::not_permitted,
-                fmt::format("it belongs to user {}, who could change it", status.st_uid));
+                fmt::format("the file belongs to user {}, who could change it: use a file that "
+                            "belongs to you or to root",
+                            status.st_uid));
   }
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return fail(ErrorCode::not_permitted,
-                fmt::format("others may write to it: its mode is {:04o}", status.st_mode & 07777));
+                fmt::format("other users may write to the file: its mode is {:04o}. Take that "
+                            "right away (chmod go-w)",
+                            status.st_mode & 07777));
   }
   return file;
 }
@@ -90,8 +97,10 @@ Result<std::string> read_file(const std::string& path) {
     used += static_cast<std::size_t>(got);
   }
   if (used == text.size()) {
-    return fail(ErrorCode::too_big,
-                fmt::format("it has more than {} bytes", outside_witness_size_bytes_max));
+    return fail(
+        ErrorCode::too_big,
+        fmt::format("the file has more than {} bytes, so it is not a witness: give another file",
+                    outside_witness_size_bytes_max));
   }
   text.resize(used);
   return text;
@@ -143,7 +152,7 @@ Result<std::string> run(const std::string& command, std::string word, std::strin
                                      .output_size_bytes_max = outside_witness_size_bytes_max,
                                      .limit = limit});
   if (!output)
-    return fail(output.error().code, fmt::format("{}: {}", word, output.error().message));
+    return fail(output.error().code, fmt::format("with '{}', {}", word, output.error().message));
   return output;
 }
 
@@ -154,7 +163,8 @@ Result<std::optional<SeenCopy>> parse(const std::string& text, const std::string
   try {
     const auto all = nlohmann::json::parse(text);
     if (all.at("nacre_witness").get<unsigned>() != text_version) {
-      return fail(ErrorCode::unsupported, "it was written by a newer Nacre");
+      return fail(ErrorCode::unsupported,
+                  "a newer Nacre wrote this witness: open the volume with that version");
     }
     of_volume = all.at("volume").get<std::string>();
     copy.last = sight_from(all.at("last"));
@@ -163,14 +173,14 @@ Result<std::optional<SeenCopy>> parse(const std::string& text, const std::string
     if (copy.closings.size() > closings_max) throw std::length_error("too many closings");
   } catch (const std::exception& error) {
     return fail(ErrorCode::not_permitted,
-                fmt::format("it holds something else than a witness says ({}). Only if you know "
-                            "why, make it empty, to begin anew",
+                fmt::format("what is kept there is not a witness ({}). Only if you know why, make "
+                            "the witness empty, to begin anew",
                             error.what()));
   }
   if (of_volume != volume_id) {
     return fail(ErrorCode::not_permitted,
-                fmt::format("it is of another volume: that has the id {}, this one {}. Give each "
-                            "volume a witness of its own",
+                fmt::format("this is the witness of another volume: that volume has the id {}, "
+                            "this one has the id {}. Give each volume a witness of its own",
                             of_volume, volume_id));
   }
   return std::optional(std::move(copy));
@@ -192,7 +202,7 @@ std::string text_of(const SeenCopy& copy, const std::string& volume_id) {
 void add_outside_witness_options(CLI::App& app, OutsideWitnessOptions& options) {
   app.add_option("--witness", options.file,
                  "Keep in this file, for example on another disk, how far the volume was seen, and "
-                 "refuse a volume that is older. For the first use, make it as an empty file")
+                 "refuse a volume that is older. For the first use, make an empty file there")
       ->type_name("FILE");
   app.add_option("--witness-command", options.command,
                  "The same on a server: 'COMMAND read' prints what was kept, 'COMMAND write' keeps "
@@ -216,11 +226,10 @@ Result<> settle_outside_witness(OutsideWitnessOptions& options, const std::strin
   options.file = absolute;
   const std::string resolved = std::filesystem::weakly_canonical(absolute.parent_path(), error);
   if (error || !lies_below(resolved, volume)) return {};
-  return fail(
-      ErrorCode::invalid_argument,
-      fmt::format("the witness {} lies in the volume's directory {}: an older state that is "
-                  "put back there would bring an older witness. Choose another disk",
-                  options.file, volume));
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("the witness {} lies in the volume's directory {}: if an older state is "
+                          "put back there, the older witness comes with it. Choose another disk",
+                          options.file, volume));
 }
 
 OutsideWitness::OutsideWitness(const OutsideWitnessOptions& options, std::string volume_id,

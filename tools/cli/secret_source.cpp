@@ -50,7 +50,7 @@ Result<SecretBytes> read_to_end(int descriptor, std::size_t size_max, const std:
     if (got == 0) return SecretBytes(buffer.view().first(used));
     used += static_cast<std::size_t>(got);
   }
-  return fail(ErrorCode::too_big, fmt::format("{}: more than {} bytes", what, size_max));
+  return fail(ErrorCode::too_big, fmt::format("{} has more than {} bytes", what, size_max));
 }
 
 Result<SecretBytes> read_from_command(const std::string& command) {
@@ -108,7 +108,8 @@ Result<SecretBytes> read_raw(const SecretOptions& options, const PassphraseReque
   if (request.confirm) {
     NACRE_ASSIGN(const auto second, prompt_secret("Once more: ", passphrase_size_bytes_max));
     if (!equal_constant_time(first.view(), second.view())) {
-      return fail(ErrorCode::invalid_argument, "the two passphrases differ");
+      return fail(ErrorCode::invalid_argument,
+                  "the two passphrases differ: type the same one twice");
     }
   }
   return first;

@@ -66,7 +66,8 @@ Result<SecretBytes> read_line(int terminal, std::size_t size_max) {
     if (got < 0) return fail(ErrorCode::io, fmt::format("/dev/tty: {}", strerror(errno)));
     if (got == 0 && used == 0) return fail(ErrorCode::cancelled, "no answer was given");
     if (got == 0 || byte == '\n') return SecretBytes(buffer.view().first(used));
-    if (used == buffer.size()) return fail(ErrorCode::too_big, "the line is too long");
+    if (used == buffer.size())
+      return fail(ErrorCode::too_big, "the line that was typed is too long");
     buffer.mutable_view()[used++] = byte;
   }
 }

@@ -153,7 +153,7 @@ Result<std::string> UserFile::read() const {
   }
   if (!S_ISREG(status.st_mode) || static_cast<std::size_t>(status.st_size) > file_size_bytes_max) {
     return fail(ErrorCode::invalid_argument,
-                fmt::format("{} is none of Nacre's files, or too large", path_));
+                fmt::format("{} was not written by Nacre, or is too large: move it away", path_));
   }
   std::ifstream file(path_, std::ios::binary);
   if (!file) return system_failure(path_);

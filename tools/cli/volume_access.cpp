@@ -90,8 +90,8 @@ void pin(const KnownVolume& volume, std::string_view note, bool is_copy = false)
 std::string unknown_volume(const VolumePlace& place) {
   return fmt::format(
       "the key of {} was changed since this passphrase opened it last, and this machine does not "
-      "know the volume: nothing shows that it is yours, and not another one that somebody put in "
-      "its place to see what you write. Ask the person who changed the key for the fingerprint",
+      "know the volume: nothing shows that it is yours, and not another one that an attacker put "
+      "in its place to see what you write. Ask the person who changed the key for the fingerprint",
       place.path);
 }
 
@@ -99,9 +99,9 @@ std::string unknown_volume(const VolumePlace& place) {
 // could have made it: a recipient, or somebody who was one.
 std::string unvouched_rotation(const VolumePlace& place) {
   return fmt::format(
-      "the keys of {} are being rotated, and your secret does not show that whoever does it is "
-      "still among those who may open the volume: it can be somebody who was removed, and wants to "
-      "see what you write. Ask the person who changed the key for the fingerprint",
+      "the keys of {} are being rotated, and your secret does not show that the person who rotates "
+      "them may still open the volume: a recipient that was removed could do so, to see what you "
+      "write. Ask the person who changed the key for the fingerprint",
       place.path);
 }
 
@@ -372,13 +372,11 @@ std::string older_format_warning(const VolumePlace& place, const metadata::Keyri
         place.path);
   }
   return fmt::format(
-      "{} is of format 1, which does not protect from this: somebody who can write to its "
-      "directory "
-      "and has a copy of it that was used on its own can put logs of that copy in place of its "
-      "own; "
-      "a recipient that was removed can forge data until the rotation of keys is done; with "
-      "--padding padme, the lengths of names and of synced data show. 'nacre key rotate --format 2 "
-      "{}' moves it to format 2",
+      "{} is of format 1, which does not protect from this: an attacker who can write to its "
+      "directory and has a copy of it that was used on its own can put logs of that copy in place "
+      "of its own; a recipient that was removed can forge data until the rotation of keys is done; "
+      "with --padding padme, the lengths of names and of synced data show. 'nacre key rotate "
+      "--format 2 {}' moves it to format 2",
       place.path, place.path);
 }
 

@@ -64,10 +64,10 @@ Result<> ask_to_accept(const VolumePlace& place, const std::vector<Elder>& elder
                        const Sight& found) {
   std::string what = in_words(place, elders, found);
   const auto backup = place.directory->exists("backup");
-  what += backup && *backup
-              ? "It is, or was made from, a backup. Or somebody put an older state in its place"
-              : "Somebody may have put an older state in its place, or cut its log. Or it is a "
-                "copy, or one that you put back yourself";
+  what += backup && *backup ? "Either this is a backup, or was made from one. Or an attacker put "
+                              "an older state in its place"
+                            : "An attacker may have put an older state in its place, or cut its "
+                              "log. Or this is a copy, or a state that you put back yourself";
   if (!can_prompt()) {
     return fail(ErrorCode::not_permitted,
                 fmt::format("{}. Only if you know about it: --accept-older-state (mount option "
@@ -77,8 +77,9 @@ Result<> ask_to_accept(const VolumePlace& place, const std::vector<Elder>& elder
   print_warning(what);
   NACRE_ASSIGN(const bool accepted, prompt_yes("Do you know about it? (yes or no): "));
   if (accepted) return {};
-  return fail(ErrorCode::not_permitted,
-              fmt::format("{} is not opened, since it is older than it was", place.path));
+  return fail(
+      ErrorCode::not_permitted,
+      fmt::format("{} is not opened, because it is older than when it was last seen", place.path));
 }
 
 Result<Sight> sight_found(const metadata::VolumeKeys& volume, const metadata::Database& database,
@@ -120,21 +121,22 @@ Result<std::optional<OutsideWitness>> open_outside_witness(
   if (!witness && !options.may_fail) {
     return fail(
         witness.error().code,
-        fmt::format("{}. Without it, an older state could be taken for the newest. To open the "
-                    "volume all the same: --witness-may-fail (mount option "
-                    "witness-may-fail)",
-                    witness.error().message));
+        fmt::format(
+            "{}. Without the witness, an older state could be taken for the newest. To open the "
+            "volume all the same: --witness-may-fail (mount option witness-may-fail)",
+            witness.error().message));
   }
   if (!witness) {
     say(
-        fmt::format("{}. Only this machine's own memory was asked whether the volume is older than "
-                    "it was, and nothing is written to the witness until it is opened anew",
+        fmt::format("{}. So the volume was compared only with what this machine remembers of it, "
+                    "and nothing is written to the witness until the volume is mounted again",
                     witness.error().message));
     return std::nullopt;
   }
   if (!witness->seen()) {
-    say(fmt::format("{} has seen nothing of this volume yet: it begins with the state of now",
-                    witness->name()));
+    say(fmt::format(
+        "{} has seen nothing of this volume yet: the present state is the first that it keeps",
+        witness->name()));
   }
   return std::optional(std::move(*witness));
 }

@@ -78,12 +78,13 @@ std::string what_is_older(const Sight& seen, const Sight& found, bool knows_sess
   std::string words;
   const auto add = [&](const std::string& more) { words += (words.empty() ? "" : "; ") + more; };
   if (found.age.session_count < seen.age.session_count) {
-    add(fmt::format("it was opened for writing {} times, then {} times", found.age.session_count,
-                    seen.age.session_count));
+    add(fmt::format(
+        "the volume was opened for writing {} times, but {} times when it was last seen",
+        found.age.session_count, seen.age.session_count));
   } else if (!knows_session) {
     add(
-        fmt::format("it does not know the opening for writing that was its newest then, number "
-                    "{}: so it went on from an older state",
+        fmt::format("the volume does not know the opening for writing that was the newest when it "
+                    "was last seen, number {}: so the volume went on from an older state",
                     seen.age.session_count));
   }
   if (found.age.change_count < seen.age.change_count) {
@@ -91,7 +92,9 @@ std::string what_is_older(const Sight& seen, const Sight& found, bool knows_sess
                     seen.age.change_count - found.age.change_count, seen.age.change_count));
   }
   const auto compare = [&](std::string_view what, std::uint64_t then, std::uint64_t now) {
-    if (now < then) add(fmt::format("its {} is of generation {}, then {}", what, now, then));
+    if (now < then)
+      add(fmt::format("the {} is of generation {}, but was of generation {} when it was last seen",
+                      what, now, then));
   };
   compare("keyring", seen.keyring_generation, found.keyring_generation);
   compare("superblock", seen.superblock_generation, found.superblock_generation);

@@ -273,7 +273,8 @@ void print_database(const fs::DatabaseReport& report) {
   for (const auto& finding : report.damage.findings())
     print_safely("damaged: {}: {}\n", to_string(finding.verdict), printable(finding.what));
   if (report.may_have_lost_groups) {
-    print_safely("lost: changes in the log of db/ that were in no table yet; nobody knows which\n");
+    print_safely(
+        "lost: changes in the log of db/ that were in no table yet; which ones is not known\n");
   }
   if (!report.has_manifest) {
     print_safely(

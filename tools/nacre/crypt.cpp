@@ -190,8 +190,8 @@ void add_crypt_decrypt_command(CLI::App& crypt, Action& action) {
   add_passphrase_options(*command, arguments->secret);
   command
       ->add_option("--identity", arguments->secret.identity,
-                   "RSA private key that opens it: a PEM file or a URI; the passphrase options "
-                   "say where its own passphrase comes from")
+                   "RSA private key that opens the files: a PEM file or a URI; the passphrase "
+                   "options say where its own passphrase comes from")
       ->type_name("KEY");
   mark_seldom(*command, {"--keep", "--no-sync", "--engine"});
   command->footer(

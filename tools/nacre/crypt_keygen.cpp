@@ -185,8 +185,9 @@ void add_crypt_keygen_command(CLI::App& crypt, Action& action) {
                    "Makes NAME.pem, the private key, and NAME.pub.pem, the public one")
       ->required();
   add_passphrase_options(*command, arguments->secret);
-  command->add_flag("--no-passphrase", arguments->no_passphrase,
-                    "Do not encrypt the private keys: anybody who reads such a file has the key");
+  command->add_flag(
+      "--no-passphrase", arguments->no_passphrase,
+      "Do not encrypt the private keys: a person who can read such a file has the key");
   command->add_option("--bits", arguments->bits, "Size of the keys")
       ->check(CLI::Range(engine::rsa_bits_min, engine::rsa_bits_max))
       ->capture_default_str();

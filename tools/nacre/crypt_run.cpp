@@ -180,7 +180,8 @@ int run_crypt(std::vector<CryptFile>& files, CryptDirection direction, engine::C
   printer.clear();
   for (CryptFile& file : files) {
     if (file.is_done) continue;
-    file.error = outcome ? Error{ErrorCode::io, "it was not finished"} : outcome.error();
+    file.error = outcome ? Error{ErrorCode::io, "the run ended before this file was finished"}
+                         : outcome.error();
   }
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

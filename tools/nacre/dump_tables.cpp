@@ -158,7 +158,7 @@ Result<> dump_tables(const DumpArguments& arguments) {
     any = any || to_string(dump.table) == arguments.table;
   if (!any) {
     return fail(ErrorCode::invalid_argument,
-                fmt::format("there is no table '{}'", arguments.table));
+                fmt::format("the database has no table '{}'", arguments.table));
   }
   NACRE_ASSIGN(const auto place, find_volume(arguments.volume));
   NACRE_ASSIGN(const auto lock,

@@ -73,8 +73,8 @@ void print_keyring(const metadata::Keyring& keyring, const std::string& fingerpr
                keyring.epochs.size() == 1 ? "epoch" : "epochs");
   if (fingerprint.empty()) {
     print_safely(
-        "Not verified: only a key of the volume can show that nobody changed this list "
-        "(give --passphrase-file or --identity)\n");
+        "Not verified: only a key of the volume can show that this list was not changed (give "
+        "--passphrase-file or --identity)\n");
   }
 }
 

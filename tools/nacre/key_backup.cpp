@@ -105,12 +105,12 @@ Result<> backup(const KeyBackupArguments& arguments) {
                printable(arguments.file), printable(target.place.path), keyring.generation,
                keyring.recipients.size(),
                with_key ? ", verified"
-                        : " (not verified: only a key of the volume can show that nobody changed "
-                          "it; give --passphrase-file or --identity)");
+                        : " (not verified: only a key of the volume can show that it was not "
+                          "changed; give --passphrase-file or --identity)");
   std::fflush(stdout);
   print_note(
-      "this file and any secret that opens the volume now will open it together, even after that "
-      "secret is removed: 'nacre key rotate' ends that, and makes the file useless");
+      "this file opens the volume together with any secret that opens the volume now, even after "
+      "that secret was removed. 'nacre key rotate' ends that, and makes the file useless");
   return {};
 }
 

@@ -54,13 +54,13 @@ Result<> check_same(const KeyTarget& target, std::uint64_t on_disk, std::uint64_
   if (on_disk < of_daemon) {
     return fail(ErrorCode::rolled_back,
                 fmt::format("the keyring in {} is of generation {}, but the volume is mounted at "
-                            "{} with generation {}: somebody put an older one back. 'nacre key "
-                            "restore' with a backup of the keyring writes a good one",
+                            "{} with generation {}: an older keyring was put back. To put a good "
+                            "one in its place, give a backup of the keyring to 'nacre key restore'",
                             target.place.path, on_disk, target.mount->mountpoint, of_daemon));
   }
-  return fail(ErrorCode::busy, fmt::format("the keyring of {} is being changed by somebody else; "
-                                           "try again",
-                                           target.place.path));
+  return fail(ErrorCode::busy,
+              fmt::format("the keyring of {} is being changed by another command; try again",
+                          target.place.path));
 }
 
 // The daemon says that it has stored the keyring. The one on the disk must show it.

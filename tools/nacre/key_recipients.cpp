@@ -109,8 +109,8 @@ class Wanted {
     if (!arguments_.recovery) return;
     print_safely(
         "This recovery key is shown only once. Write it down with its hyphens, and keep it away "
-        "from the volume:\n\n  {}\n\nIt is a passphrase like any other: anybody who reads it "
-        "opens the volume\n",
+        "from the volume:\n\n  {}\n\nThe key is a passphrase like any other: a person who reads it "
+        "can open the volume\n",
         as_text(recovery_key_.view()));
   }
 
@@ -138,8 +138,9 @@ Result<> add(const RecipientArguments& arguments) {
   if (added.passphrase && added.public_key.empty()) {
     std::fflush(stdout);
     print_note(
-        "it has no RSA key, so a rotation of the volume's keys needs it, too: in a file that "
-        "--with-passphrase-file names. Or remove it, and make another one afterwards");
+        "the new passphrase has no RSA key, so a rotation of the volume's keys needs the "
+        "passphrase itself: in a file that --with-passphrase-file names. Or remove the passphrase "
+        "before, and add another one afterwards");
   }
   return {};
 }
@@ -155,7 +156,7 @@ Result<> remove(const RecipientArguments& arguments) {
     removed_own = index == volume.access->recipient_index;
     if (removed_own && arguments.revoke) {
       return fail(ErrorCode::not_permitted,
-                  "--revoke takes a secret that stays: this one is to be removed");
+                  "--revoke takes a secret that stays: the one that you gave is to be removed");
     }
     auto next = metadata::remove_recipient(volume.keyring, *volume.access, index);
     if (!next) return add_context(next.error(), describe(removed));
@@ -171,7 +172,7 @@ Result<> remove(const RecipientArguments& arguments) {
   print_safely("Removed {}: {} left\n", describe(removed), keyring.recipients.size());
   std::fflush(stdout);
   if (removed_own) {
-    print_note("you removed the secret that you gave: from now on use another one");
+    print_note("you removed the secret that you gave: from now on, use another secret");
   }
   if (!arguments.revoke) print_note(what_old_copies_open(keyring));
   return {};
@@ -211,8 +212,9 @@ int revoke(const RecipientArguments& arguments) {
   const int status = rotate_keys(arguments.volume, arguments.secret, options);
   if (status != exit_fine) {
     print_note(
-        "it was removed, but copies of the keyring that were made until now still open what no "
-        "later rotation has encrypted anew: 'nacre key rotate' does that");
+        "the recipient was removed, but copies of the keyring that were made until now still open "
+        "everything that was not encrypted anew since. To encrypt everything anew: nacre key "
+        "rotate");
   }
   return status;
 }
@@ -236,8 +238,9 @@ void add_add_command(CLI::App& key, Action& action) {
   CLI::App* command = key.add_subcommand("add", "Let another key or passphrase open the volume");
   command->add_option("VOLUME", arguments->volume, "The volume's directory, or where it is mounted")
       ->required();
-  auto* recipient = command->add_option("--recipient", arguments->recipient,
-                                        "An RSA public key (PEM) whose private key is to open it");
+  auto* recipient =
+      command->add_option("--recipient", arguments->recipient,
+                          "An RSA public key (PEM) whose private key will open the volume");
   auto* recovery =
       command->add_flag("--recovery", arguments->recovery,
                         "Make a recovery key: a random passphrase, printed once, to keep on paper");
@@ -247,7 +250,7 @@ void add_add_command(CLI::App& key, Action& action) {
        {"--new-passphrase-file", "--new-passphrase-fd", "--new-passphrase-command"}) {
     command->get_option(name)->excludes(recipient)->excludes(recovery);
   }
-  command->add_option("--label", arguments->label, "A name for it; anybody can read it");
+  command->add_option("--label", arguments->label, "A name for it; it can be read without a key");
   // No help names it as long as format 2 is a draft: in format 1 all passphrases have one.
   command
       ->add_flag("--with-key-pair", arguments->key_pair,

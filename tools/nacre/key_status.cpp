@@ -89,10 +89,8 @@ int print_verification(const json& verification) {
                status_number(verification, "file_count"));
   const auto damaged = status_number(verification, "damaged_place_count");
   if (damaged > 0) {
-    print_safely(
-        "{} places are damaged, and of which epoch they were cannot be told: fsck.nacre says "
-        "more\n",
-        damaged);
+    print_safely("{} places are damaged, so their epoch is not known: fsck.nacre says more\n",
+                 damaged);
   }
   if (older == 0) {
     print_safely("nothing {}is left under an older epoch\n", damaged > 0 ? "else " : "");

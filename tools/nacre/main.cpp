@@ -42,7 +42,7 @@ int run_program(std::string_view word, int argc, char** argv) {
   words.insert(words.end(), argv + 2, argv + argc);
   words.push_back(nullptr);
   become(program, words.data());
-  print_error(fmt::format("{} is a program of its own, {}, which is not here", word, program));
+  print_error(fmt::format("{} is the program {}, which is not installed here", word, program));
   return exit_usage;
 }
 

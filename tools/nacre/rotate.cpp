@@ -214,7 +214,10 @@ Result<json> follow(const fs::MountEntry& mount, std::optional<std::string>& fin
   while (true) {
     NACRE_ASSIGN(const auto reply, ask(mount, {{"command", "rotation"}}));
     const auto rotation = reply.find("rotation");
-    if (rotation == reply.end()) return fail(ErrorCode::io, "the daemon says nothing of it");
+    if (rotation == reply.end())
+      return fail(
+          ErrorCode::io,
+          "the answer of the daemon does not say how the rotation is; its log may say more");
     const std::string state = text(*rotation, "state");
     const std::string stage = text(*rotation, "stage");
     if (!fingerprint && stage != "survey" && (state != "stopped")) {
@@ -292,7 +295,10 @@ Result<RotationTarget> find_rotation_target(const std::string& path) {
 Result<> check_may_revoke(const fs::MountEntry& mount) {
   NACRE_ASSIGN(const auto reply, ask(mount, {{"command", "rotation"}}));
   const auto rotation = reply.find("rotation");
-  if (rotation == reply.end()) return fail(ErrorCode::io, "the daemon says nothing of rotations");
+  if (rotation == reply.end())
+    return fail(ErrorCode::io,
+                "the answer of the daemon does not say whether a rotation is under way; nothing "
+                "was changed");
   if (text(*rotation, "rotation") == "none") return {};
   return fail(
       ErrorCode::busy,

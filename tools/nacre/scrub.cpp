@@ -202,7 +202,8 @@ void add_scrub_command(CLI::App& app, Action& action) {
                       "a mounted volume, and no limit for one that is not");
   auto* begin = command->add_flag("--background", arguments->background,
                                   "Return at once; the mounted volume continues");
-  auto* pause = command->add_flag("--pause", arguments->pause, "Pause it, also across mounts");
+  auto* pause =
+      command->add_flag("--pause", arguments->pause, "Pause the scrub, also across mounts");
   auto* resume = command->add_flag("--resume", arguments->resume, "Continue a paused scrub");
   auto* stop = command->add_flag("--stop", arguments->stop, "Give the scrub up");
   auto* status = command->add_flag("--status", arguments->status, "Only show its state");

@@ -70,10 +70,8 @@ void add_witness_command(CLI::App& app, Action& action) {
       ->required();
   command->add_flag("--json", arguments->json, "As JSON");
   command->footer(
-      "A volume that is older than that was put back, or its log was cut.\n"
-      "Examples:\n"
-      "  nacre witness ~/vault\n"
-      "Exit status: 0 shown, 2 usage, 8 failed");
+      "If a volume is older than that, an older copy was put in its place, or its log was "
+      "cut.\nExamples:\n  nacre witness ~/vault\nExit status: 0 shown, 2 usage, 8 failed");
   command->callback([&action, arguments] {
     action = [arguments] {
       const auto shown = print_witness(arguments->path, arguments->json);

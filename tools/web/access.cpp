@@ -145,7 +145,7 @@ Result<SecretBytes> Access::take_made_secret(std::string_view id) {
   auto secret = made_secrets_.take(id);
   if (secret) return std::move(*secret);
   return fail(ErrorCode::invalid_argument,
-              "no such secret was made here, or it was shown already or is older than two minutes");
+              "this secret was shown already, is older than two minutes, or was not made here");
 }
 
 void Access::drop_old() {

@@ -21,13 +21,15 @@ namespace nacre::tools::web {
 // 64 hexadecimal digits from getrandom(2).
 std::string make_token();
 
-// Tokens of one kind, each with a value. The oldest goes when there are too many.
+// Tokens of one kind, each with a value. The oldest goes when there are too many. Not thread-safe;
+// Access holds its mutex.
 template <typename Value>
 class TokenList {
  public:
   TokenList(std::size_t count_max, std::chrono::seconds lifetime)
       : count_max_(count_max), lifetime_(lifetime) {}
 
+  // Returns the new token, which is valid for the lifetime from now on.
   std::string add(Value value) {
     std::string token = make_token();
     drop_old();
@@ -35,7 +37,8 @@ class TokenList {
     entries_.push_back({SecretBytes(as_bytes(token)), Clock::now() + lifetime_, std::move(value)});
     return token;
   }
-  // Compares with every token, so the time does not tell which one came close.
+  // The token's value, which stays in the list; null if the token is unknown or too old. Compares
+  // with every token, so the time does not tell which one came close.
   Value* find(std::string_view token) {
     drop_old();
     Value* found = nullptr;
@@ -44,6 +47,7 @@ class TokenList {
     }
     return found;
   }
+  // The token's value; the token is used up.
   std::optional<Value> take(std::string_view token) {
     Value* const found = find(token);
     if (found == nullptr) return std::nullopt;

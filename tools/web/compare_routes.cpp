@@ -160,7 +160,7 @@ class Comparer {
   }
 
   Result<> check_cancelled() const {
-    if (job_.is_cancelled()) return fail(ErrorCode::cancelled, "it was cancelled");
+    if (job_.is_cancelled()) return fail(ErrorCode::cancelled, "the job was cancelled");
     return {};
   }
 

@@ -36,7 +36,8 @@ class WatchedTask final : public fs::ContainerTask {
     return task_->write(pieces);
   }
   void finish(Result<fs::ContainerEnd> outcome) override {
-    if (outcome && job_.is_cancelled()) outcome = fail(ErrorCode::cancelled, "it was cancelled");
+    if (outcome && job_.is_cancelled())
+      outcome = fail(ErrorCode::cancelled, "the job was cancelled");
     task_->finish(std::move(outcome));
     if (!file_.error) return;
     job_.change_file(index_, [&](JobFile& file) {
@@ -48,7 +49,7 @@ class WatchedTask final : public fs::ContainerTask {
 
  private:
   Result<> check_cancelled() const {
-    if (job_.is_cancelled()) return fail(ErrorCode::cancelled, "it was cancelled");
+    if (job_.is_cancelled()) return fail(ErrorCode::cancelled, "the job was cancelled");
     return {};
   }
 
@@ -77,7 +78,8 @@ tl::expected<void, WebError> close_files(Job& job, std::vector<CryptFile>& files
   for (std::size_t i = 0; i < files.size(); ++i) {
     CryptFile& file = files[i];
     if (!file.is_done && !file.error) {
-      file.error = outcome ? Error{ErrorCode::io, "it was not finished"} : outcome.error();
+      file.error = outcome ? Error{ErrorCode::io, "the job ended before this file was finished"}
+                           : outcome.error();
     }
     if (file.error && ++failed_count == 1) {
       first = *file.error;
@@ -113,7 +115,8 @@ Result<std::string> read_input(const PrivateFolder& folder, const nlohmann::json
   if (!fields.has("upload")) return fields.path("path");
   NACRE_ASSIGN(const auto id, fields.text("upload"));
   const auto upload = folder.find_upload(id);
-  if (!upload) return fail(ErrorCode::not_found, "this upload is not there any more");
+  if (!upload)
+    return fail(ErrorCode::not_found, "the uploaded file is no longer there: upload it again");
   if (is_upload != nullptr) *is_upload = true;
   return upload->path;
 }

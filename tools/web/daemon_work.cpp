@@ -53,8 +53,11 @@ std::optional<tl::expected<void, WebError>> end_of(const json& status, DaemonWor
   if (work == DaemonWork::scrub && why.empty()) return tl::expected<void, WebError>();
   if (state == "none") return tl::expected<void, WebError>();
   const auto code = state == "damaged" ? ErrorCode::corrupt : ErrorCode::io;
-  return tl::unexpected(
-      WebError(Error{code, printable(why.empty() ? "the daemon stopped it" : why)}));
+  return tl::unexpected(WebError(Error{
+      code,
+      printable(why.empty()
+                    ? "the daemon stopped the work without giving a reason; its log may have one"
+                    : why)}));
 }
 
 }  // namespace
@@ -77,7 +80,8 @@ tl::expected<void, WebError> watch_daemon_work(Job& job, const std::string& volu
     }
     job.wait_until_cancelled(watch_interval);
   }
-  return tl::unexpected(WebError(Error{ErrorCode::cancelled, "it is not watched any more"}));
+  return tl::unexpected(WebError(Error{
+      ErrorCode::cancelled, "the job was taken off the list; the volume goes on with the work"}));
 }
 
 std::string printed_fingerprint(const std::string& output) {

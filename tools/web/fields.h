@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the fields of a request's JSON object. Each error is invalid_argument and names the field.
+// A field of another type than asked for is an error, a field that nobody asks for is none.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +20,11 @@ class Fields {
 
   // A field that is missing or null counts as not given.
   bool has(const char* name) const;
+  // A text without NUL. Error also if it is not given.
   Result<std::string> text(const char* name) const;
   Result<std::string> text_or(const char* name, std::string fallback) const;
   Result<bool> flag(const char* name) const;  // false if it is not given
+  // A whole number from min to max, both inclusive.
   Result<std::uint64_t> number_or(const char* name, std::uint64_t fallback, std::uint64_t min,
                                   std::uint64_t max) const;
   Result<std::vector<std::string>> texts(const char* name) const;  // empty if it is not given

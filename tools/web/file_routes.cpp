@@ -70,7 +70,8 @@ void add_file_routes(RouteTable& routes, ServerContext& context) {
     if (context.folder->remove_upload(call.words.front())) {
       return json_response(nlohmann::json::object());
     }
-    return tl::unexpected(WebError(Error{ErrorCode::not_found, "there is no such upload"}));
+    return tl::unexpected(WebError(
+        Error{ErrorCode::not_found, "the uploaded file is no longer there: upload it again"}));
   });
 }
 

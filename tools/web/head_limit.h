@@ -12,7 +12,8 @@
 
 namespace nacre::tools::web {
 
-// Thread-safe.
+// Thread-safe. A thread of its own shuts the sockets down. All connections have left before the
+// object is destroyed.
 class HeadLimit {
   struct Entry;
 
@@ -27,8 +28,11 @@ class HeadLimit {
 
   // A new connection, which waits for its first head. socket stays open until leave().
   Place enter(int socket);
+  // The head of a request is complete: the connection has all the time it needs from now on.
   void has_head(Place place);
+  // The request is over, and the connection waits for the head of the next one.
   void waits(Place place);
+  // The connection ends. place is not valid afterwards.
   void leave(Place place);
 
  private:

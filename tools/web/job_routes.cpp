@@ -13,7 +13,8 @@ namespace {
 tl::expected<std::shared_ptr<Job>, WebError> find_job(ServerContext& context, const Call& call) {
   auto job = context.jobs.find(call.words.front());
   if (job) return job;
-  return tl::unexpected(WebError(Error{ErrorCode::not_found, "there is no such job"}));
+  return tl::unexpected(
+      WebError(Error{ErrorCode::not_found, "this job is not in the list: it was cleared"}));
 }
 
 Answer list_jobs(ServerContext& context) {
@@ -29,8 +30,9 @@ Answer make_download(ServerContext& context, const Call& call) {
   NACRE_ASSIGN(const auto index, Fields(call.body).number_or("file", 0, 0, UINT32_MAX));
   const std::string path = (*job)->download_path(index);
   if (path.empty()) {
-    return tl::unexpected(
-        WebError(Error{ErrorCode::not_found, "this file of the job is not there for download"}));
+    return tl::unexpected(WebError(Error{
+        ErrorCode::not_found,
+        "this result cannot be downloaded: the job did not finish it, or wrote it to a folder"}));
   }
   const std::string name = last_name(path);
   const std::string token = context.access.add_download({.path = path, .name = name});
@@ -50,8 +52,9 @@ void add_job_routes(RouteTable& routes, ServerContext& context) {
     const auto job = find_job(context, call);
     if (!job) return tl::unexpected(job.error());
     if ((*job)->is_handed_over()) {
-      return tl::unexpected(WebError(
-          Error{ErrorCode::busy, "the volume's own process goes on with it: pause it instead"}));
+      return tl::unexpected(WebError(Error{ErrorCode::busy,
+                                           "the daemon of the volume does this work, so the job "
+                                           "cannot be cancelled: pause the work instead"}));
     }
     (*job)->cancel();
     return json_response({{"job", (*job)->to_json()}});

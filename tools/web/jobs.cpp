@@ -242,11 +242,13 @@ void JobTable::run(Job& job, const Work& work) {
   };
   job.begin();
   tl::expected<void, WebError> outcome =
-      tl::unexpected(WebError(Error{ErrorCode::cancelled, "it was cancelled"}));
+      tl::unexpected(WebError(Error{ErrorCode::cancelled, "the job was cancelled"}));
   try {
     if (!job.is_cancelled()) outcome = work(job);
   } catch (const std::bad_alloc&) {
-    outcome = tl::unexpected(WebError(Error{ErrorCode::out_of_memory, "there is no memory"}));
+    outcome = tl::unexpected(WebError(
+        Error{ErrorCode::out_of_memory,
+              "the server has no memory for this job: end other programs, and try again"}));
   } catch (const std::exception& error) {
     outcome = tl::unexpected(WebError(Error{ErrorCode::io, error.what()}));
   }
@@ -284,7 +286,8 @@ tl::expected<void, WebError> JobTable::forget(std::string_view id) {
     drop(entry, lock);
     return {};
   }
-  return tl::unexpected(WebError(Error{ErrorCode::not_found, "there is no such job"}));
+  return tl::unexpected(
+      WebError(Error{ErrorCode::not_found, "this job is not in the list: it was cleared"}));
 }
 
 bool JobTable::has_unfinished() const {

@@ -50,9 +50,10 @@ class Job {
         title_(std::move(title)),
         command_(std::move(command)) {}
 
-  std::uint64_t number() const { return number_; }
+  std::uint64_t number() const { return number_; }  // unique within a server, from 1
+  // The line that does the same in a terminal; it holds no secret.
   const std::string& command() const { return command_; }
-  nlohmann::json to_json() const;
+  nlohmann::json to_json() const;  // as API.md describes a job
   JobState state() const;
   bool is_over() const { return state() > JobState::running; }
 
@@ -62,13 +63,17 @@ class Job {
   // other jobs, does not keep the server, and cannot be cancelled. Forgetting it ends the watch.
   void hand_over();
   bool is_handed_over() const { return is_handed_over_; }
+  // Returns when the job is cancelled, and at the latest after timeout.
   void wait_until_cancelled(std::chrono::milliseconds timeout);
+  // Begins a stage: its name in the page's texts ("stage.NAME"), the unit of its amounts, and how
+  // much there is to do, if that is known. The amount that is done begins at 0.
   void set_stage(std::string stage, std::string unit, std::optional<std::uint64_t> total);
   void add_done(std::uint64_t amount);
   // What a program prints of its progress: begins a new stage if it is another one.
   void show_progress(const std::string& stage, const std::string& unit, std::uint64_t done,
                      std::optional<std::uint64_t> total);
   void set_files(std::vector<JobFile> files);
+  // Calls change under the job's mutex, so change must not call the job. index: of set_files().
   void change_file(std::size_t index, const std::function<void(JobFile&)>& change);
   // The folder of the volume that it works on, if it is one.
   void set_volume(std::string path);
@@ -81,6 +86,7 @@ class Job {
   // action is called once when the job is cancelled, or at once if it was; an empty function ends
   // that. It must not call the job.
   void on_cancel(std::function<void()> action);
+  // Asks the job to end. Does not wait for its end.
   void cancel();
 
  private:
@@ -128,8 +134,8 @@ class JobTable {
   tl::expected<std::shared_ptr<Job>, WebError> start(std::string kind, std::string title,
                                                      std::string command, Work work,
                                                      std::function<void()> clean_up = {});
-  std::shared_ptr<Job> find(std::string_view id) const;
-  std::vector<std::shared_ptr<Job>> list() const;  // the newest first
+  std::shared_ptr<Job> find(std::string_view id) const;  // null if there is none; id: its number
+  std::vector<std::shared_ptr<Job>> list() const;        // the newest first
   // Error: busy while it runs, unless it only watches; not_found.
   tl::expected<void, WebError> forget(std::string_view id);
   bool has_unfinished() const;  // jobs that only watch do not count

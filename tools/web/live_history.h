@@ -22,9 +22,9 @@
 
 namespace nacre::tools::web {
 
-inline constexpr std::size_t sample_count_max = 600;
-inline constexpr std::size_t message_count_max = 200;
-inline constexpr std::size_t watched_volume_count_max = 32;
+inline constexpr std::size_t sample_count_max = 600;         // of each mount, one a second
+inline constexpr std::size_t message_count_max = 200;        // of each mount's log
+inline constexpr std::size_t watched_volume_count_max = 32;  // mounts that are asked at a time
 
 // What changes from one second to the next, of the object "stats" of two replies. seconds: between
 // them. cpu_seconds: what the daemon used of the processors in that time, if it is known. A value

@@ -80,8 +80,8 @@ Answer start_switch_on(ServerContext& context, const Fields& fields, const std::
   NACRE_ASSIGN(const auto source_name, fields.text("source"));
   const auto source = login_source_of(source_name);
   if (!source) {
-    return tl::unexpected(
-        WebError(Error{ErrorCode::invalid_argument, "the source is keyring or ask"}));
+    return tl::unexpected(WebError(
+        Error{ErrorCode::invalid_argument, "the field \"source\" must be keyring or ask"}));
   }
   change.source = *source;
   NACRE_ASSIGN(change.mount.passphrase_command, passphrase_command(*source, volume));

@@ -138,7 +138,7 @@ Result<MeasuredPair> measure_pair(engine::Engine& engine, const MeasuredBytes& b
 Result<MeasuredPair> measure_codec(engine::Engine& engine, const MeasuredBytes& bytes,
                                    engine::Codec codec) {
   if (codec == engine::Codec::automatic || codec == engine::Codec::none) {
-    return fail(ErrorCode::unsupported, "this is no codec that can be measured by itself");
+    return fail(ErrorCode::unsupported, "this codec cannot be measured by itself");
   }
   NACRE_ASSIGN(auto pair,
                measure_pair(

@@ -35,7 +35,7 @@ const std::vector<PageWords>& all_page_words() {
       {": give a smaller --kdf-memory or --kdf-time, or a larger --kdf-limit here and whenever the "
        "volume is opened",
        "", "", "kdf_limit"},
-      {": if that is meant, give --kdf-limit ", "", "", "kdf_limit"},
+      {". If this volume is meant to cost that much, give --kdf-limit ", "", "", "kdf_limit"},
       {": name a file that holds it with --with-passphrase-file, or", "--with-passphrase-file, or",
        ":", "remove_recipient"},
       {"--revoke takes a secret that stays", "stays", "a revocation takes a secret that stays",

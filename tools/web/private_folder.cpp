@@ -124,7 +124,7 @@ void PrivateFolder::remove(const std::string& folder) {
 
 Result<UploadFile> PrivateFolder::begin_upload(std::string_view name) {
   if (!fs::is_file_name(name) || name.size() > NAME_MAX) {
-    return fail(ErrorCode::invalid_argument, "this is no file name");
+    return fail(ErrorCode::invalid_argument, "the uploaded file has a name that no file can have");
   }
   NACRE_ASSIGN(std::string folder, make_folder());
   metadata::FileDescriptor file = metadata::open_at(AT_FDCWD, folder + "/" + std::string(name),

@@ -26,7 +26,7 @@ class UploadFile {
   UploadFile& operator=(UploadFile&&) = delete;
   ~UploadFile();
 
-  Result<> write(ByteView bytes);  // no_space, io
+  Result<> write(ByteView bytes);  // appends all bytes; errors: no_space, io
   std::uint64_t size_bytes() const { return size_bytes_; }
 
  private:
@@ -37,6 +37,7 @@ class UploadFile {
   std::uint64_t size_bytes_ = 0;
 };
 
+// An upload that is complete. id names it in requests; name is the file's own; path is where it is.
 struct Upload {
   std::string id, name, path;
   std::uint64_t size_bytes = 0;
@@ -47,17 +48,23 @@ class PrivateFolder {
   // Made in $XDG_CACHE_HOME/nacre or ~/.cache/nacre, else in /var/tmp: plain bytes of any size
   // lie there. Folders of servers that were killed are removed. Errors: permission, no_space, io.
   static Result<std::unique_ptr<PrivateFolder>> create();
-  ~PrivateFolder();
+  ~PrivateFolder();  // removes the folder and everything in it
 
   const std::string& path() const { return path_; }
-  // A new folder for a job's results.
+  // The path of a new, empty folder in this one, for a job's results. Errors: those of mkdir(2).
   Result<std::string> make_folder();
+  // Removes a folder that make_folder() made, with what is in it. Failures are ignored: the
+  // destructor tries again.
   static void remove(const std::string& folder);
 
-  // Error: invalid_argument if name is no file name.
+  // Makes an empty file of that name in a folder of its own. Errors: invalid_argument if name is no
+  // file name; those of mkdir(2) and open(2).
   Result<UploadFile> begin_upload(std::string_view name);
+  // The file is complete, and stays until remove_upload() or the end of the server.
   Upload keep(UploadFile file);
+  // Nothing if no such upload was kept, or it was removed.
   std::optional<Upload> find_upload(std::string_view id) const;
+  // False if there was none.
   bool remove_upload(std::string_view id);
 
  private:

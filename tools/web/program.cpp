@@ -255,7 +255,7 @@ Result<ProgramResult> run_program(const ProgramRun& run, Job& job) {
   result.exit_status = wait_for(child);
   job.set_messages(plain_message(result.errors, run.words.front()));
   if (job.is_cancelled() && !result.is_fine()) {
-    return fail(ErrorCode::cancelled, "it was cancelled");
+    return fail(ErrorCode::cancelled, "the job was cancelled");
   }
   return result;
 }

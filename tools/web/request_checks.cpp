@@ -43,12 +43,13 @@ std::optional<WebError> check_request(const RequestRules& rules, const RequestHe
     return refusal("peer_user", 403, "this connection does not belong to the user of this server");
   }
   if (!head.host || !is_own_host(rules, *head.host)) {
-    return refusal("host", 403, "the address of this server is another one");
+    return refusal("host", 403,
+                   "this server has another address: use the one that nacre web printed");
   }
   if (head.upgrade) return refusal("upgrade", 403, "this server has no WebSockets");
   if (head.fetch_dest == "iframe" || head.fetch_dest == "frame" || head.fetch_dest == "object" ||
       head.fetch_dest == "embed") {
-    return refusal("frame", 403, "this page is not shown within another one");
+    return refusal("frame", 403, "this page cannot be shown within another page");
   }
   const bool is_get = head.method == "GET" || head.method == "HEAD";
   const bool wants_origin = !is_page && !is_get;

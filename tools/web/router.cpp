@@ -221,8 +221,9 @@ class Router final : public HttpHandler {
     token = token.substr(0, token.find('/'));
     const auto download = context_.access.take_download(token);
     if (!download) {
-      return error_response(
-          refusal("download_token", 403, "this address was used or is too old: ask for it again"));
+      return error_response(refusal("download_token", 403,
+                                    "this download address was used already or is too old: start "
+                                    "the download again on the page"));
     }
     Response response;
     response.file = metadata::open_at(AT_FDCWD, download->path, O_RDONLY);

@@ -14,10 +14,12 @@
 
 namespace nacre::tools::web {
 
+// Made once, before the server answers its first request; from then on, only the parts change. It
+// outlives the server.
 struct ServerContext {
   RequestRules rules;
-  std::string page_address;  // "http://127.0.0.1:PORT/"; for a Unix socket with the word PORT
-  unsigned idle_minutes = 10;
+  std::string page_address;    // "http://127.0.0.1:PORT/"; for a Unix socket with the word PORT
+  unsigned idle_minutes = 10;  // the server ends when no page was open for this long
   std::unique_ptr<PrivateFolder> folder;
   Access access;
   LiveHistory live;

@@ -31,8 +31,8 @@ Answer scrub(ServerContext& context, const Call& call) {
   if (action == "pause" || action == "resume" || action == "stop") {
     words.push_back("--" + action);
   } else if (action != "begin") {
-    return tl::unexpected(
-        WebError(Error{ErrorCode::invalid_argument, "the action is begin, pause, resume or stop"}));
+    return tl::unexpected(WebError(Error{
+        ErrorCode::invalid_argument, "the field \"action\" must be begin, pause, resume or stop"}));
   }
   if (!rate.empty()) words.push_back("--rate=" + rate);
   // The daemon goes on with it. Without a daemon this job does it.
@@ -56,8 +56,8 @@ Answer check(ServerContext& context, const Call& call) {
   } else if (depth == "deep") {
     words.emplace_back("--deep");
   } else if (depth != "structure") {
-    return tl::unexpected(
-        WebError(Error{ErrorCode::invalid_argument, "the depth is structure, checksums or deep"}));
+    return tl::unexpected(WebError(Error{
+        ErrorCode::invalid_argument, "the field \"depth\" must be structure, checksums or deep"}));
   }
   auto chosen = take_chosen_secret(context.access, fields, depth != "checksums");
   if (!chosen) return tl::unexpected(chosen.error());

@@ -143,8 +143,8 @@ Answer rotate(ServerContext& context, const Call& call) {
     return start_volume_job(context, std::move(job));
   }
   if (action != "begin") {
-    return tl::unexpected(
-        WebError(Error{ErrorCode::invalid_argument, "the action is begin, pause or resume"}));
+    return tl::unexpected(WebError(
+        Error{ErrorCode::invalid_argument, "the field \"action\" must be begin, pause or resume"}));
   }
   for (const auto& [field, option] :
        {std::pair{"cipher", "--cipher"}, {"codec", "--codec"}, {"rate", "--rate"}}) {

@@ -203,7 +203,8 @@ json volume_json(const Facts& facts) {
   } catch (const std::exception& error) {
     // One volume keeps the others from no list.
     volume["daemon"] = {{"pid", nullptr}, {"answers", false}, {"error", printable(error.what())}};
-    if (!volume.contains("state")) set_state(volume, "missing", "it cannot be looked at");
+    if (!volume.contains("state"))
+      set_state(volume, "missing", "the state of the volume cannot be read");
   }
   return volume;
 }

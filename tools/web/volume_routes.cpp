@@ -136,7 +136,9 @@ Answer open_folder(const Call& call) {
   }
   const std::vector<std::string> words = {"xdg-open", mountpoint};
   if (const auto opened = launch_program(words); !opened) {
-    WebError error(Error{ErrorCode::unsupported, "this machine has no xdg-open"});
+    WebError error(Error{
+        ErrorCode::unsupported,
+        "the folder cannot be shown: this machine has no xdg-open. Install the package xdg-utils"});
     error.where = mountpoint;
     error.next = "Open the folder in your file manager.";
     error.command = shell_line(words);

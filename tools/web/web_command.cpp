@@ -50,8 +50,9 @@ void wait_for_end(web::ServerContext& context) {
     context.access.drop_old();
     const bool is_idle = context.access.idle_time() >= std::chrono::minutes(context.idle_minutes);
     if (is_idle && !context.jobs.has_unfinished()) {
-      print_note(
-          fmt::format("no page has asked for {} minutes: this is the end", context.idle_minutes));
+      print_note(fmt::format(
+          "no page was open for {} minutes, so the server ends. Mounted volumes stay mounted",
+          context.idle_minutes));
       return;
     }
   }
@@ -116,12 +117,13 @@ void add_web_command(CLI::App& app, Action& action) {
       ->excludes(port);
   command
       ->add_option("--idle-minutes", arguments->idle_minutes,
-                   "End when no page has asked for this long")
+                   "End when no page was open for this long")
       ->check(CLI::Range(1u, idle_minutes_max))
       ->capture_default_str();
   command
-      ->add_option("--head-seconds", arguments->head_seconds,
-                   "Close a connection that has sent no whole head of a request for this long")
+      ->add_option(
+          "--head-seconds", arguments->head_seconds,
+          "Close a connection that does not send the whole head of a request within this time")
       ->check(CLI::Range(1u, head_seconds_max))
       ->capture_default_str();
   command->footer(

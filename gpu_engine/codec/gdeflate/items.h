@@ -15,19 +15,22 @@ namespace nacre::engine::gdeflate {
 // A literal: its byte. A match: its distance above 16 bits of its size.
 using Item = std::uint32_t;
 
+// size: 3 to 65,535 bytes. distance: 1 to 65,535 bytes back.
 constexpr Item make_match(unsigned size, unsigned distance) {
   return distance << 16 | size;
 }
 constexpr bool is_match(Item item) {
   return item >> 16 != 0;
 }
+// 0 for a literal.
 constexpr unsigned match_distance(Item item) {
   return item >> 16;
 }
-// The byte of a literal.
+// The byte of a literal, or the size of a match.
 constexpr unsigned item_value(Item item) {
   return item & 0xffff;
 }
+// How many plain bytes the item stands for.
 constexpr unsigned item_size(Item item) {
   return is_match(item) ? item_value(item) : 1;
 }
@@ -56,6 +59,7 @@ constexpr unsigned distance_symbol(unsigned distance) {
   return 2 * top + (reach >> (top - (top != 0)) & 1);
 }
 
+// How often each symbol of the two alphabets occurs. Not thread-safe.
 struct SymbolCounts {
   std::array<std::uint32_t, litlen_symbol_count> litlen{};
   std::array<std::uint32_t, distance_symbol_count> distance{};
@@ -77,7 +81,8 @@ struct SymbolCounts {
   }
 };
 
-// The items of a page and their counts.
+// The items of a page and their counts. Callers add at most page_plain_size_max items after
+// clear(), which comes first: neither count nor items have an initial value. Not thread-safe.
 struct ItemList {
   // Literals are added in steps of this many, and the last step may write past the last literal.
   static constexpr std::size_t step = 8;

@@ -27,6 +27,7 @@ struct Lanes {
       refill(lane);
   }
 
+  // The lane's next bit_count bits, the first one lowest. lane: below lane_count.
   unsigned take(unsigned lane, unsigned bit_count) {
     const auto taken = static_cast<unsigned>(bits[lane] & ((std::uint64_t{1} << bit_count) - 1));
     skip(lane, bit_count);
@@ -46,6 +47,7 @@ struct Lanes {
     }
     count[lane] += word_bits;
   }
+  // Whether all words of the page were used, and no more than those.
   bool at_end() const { return next == end && !torn; }
 };
 

@@ -19,8 +19,8 @@
 namespace nacre::engine::gdeflate {
 
 struct Match {
-  std::uint32_t size = 0;  // 0: none
-  std::uint32_t distance = 0;
+  std::uint32_t size = 0;      // in bytes; 0: no match
+  std::uint32_t distance = 0;  // how many bytes back the equal bytes begin
 };
 
 // Finds matches in 1 to 65,536 plain bytes, which must outlive the search. begin() comes first.

@@ -9,8 +9,12 @@
 
 namespace nacre::engine::gdeflate {
 
-// How many bytes from later on, up to end, equal those from earlier on. earlier < later <= end; the
-// two stretches may overlap.
+// How many bytes from later on, up to end, equal those from earlier on: 0 to end - later. Requires
+// earlier < later <= end in one array. The two stretches may overlap. Reads nothing past end.
+//
+// The plain loop compares byte by byte, as the last one here does. This one compares eight bytes at
+// a time: in the XOR of two little-endian words, the lowest bit that is set lies in the first byte
+// that differs, so its index divided by eight is the number of equal bytes before it.
 inline std::size_t count_equal(const Byte* earlier, const Byte* later, const Byte* end) {
   const Byte* const begin = later;
   while (end - later >= 8) {
