@@ -12,7 +12,9 @@
 
 #include "metadata/rescue/log_rescue.h"
 #include "metadata/rescue/manifest_edits.h"
+#include "metadata/rescue/row_cursor.h"
 #include "metadata/rescue/table_rescue.h"
+#include "metadata/rescue/unnamed_tables.h"
 #include "metadata/sealed_fs/file_header.h"
 #include "metadata/sealed_fs/frame_file.h"
 #include "metadata/sealed_fs/page_file.h"
@@ -86,41 +88,6 @@ class GroupRows final : public rocksdb::WriteBatch::Handler {
   std::uint64_t sequence_ = 0;
 };
 
-// The rows of one table file in order, without the blocks that cannot be read.
-class Cursor {
- public:
-  explicit Cursor(const TableRescue& file) : file_(&file) {}
-  explicit Cursor(const VersionedRows& rows) : rows_(rows) {}
-  Result<bool> next() {
-    ++at_;
-    while (at_ >= rows_.size()) {
-      if (file_ == nullptr || block_ == file_->block_count()) return false;
-      auto rows = file_->read_block(block_++);
-      at_ = 0;
-      rows_.clear();
-      if (rows) {
-        rows_ = std::move(*rows);
-      } else if (rows.error().code == ErrorCode::out_of_memory) {
-        return tl::unexpected(rows.error());
-      }
-    }
-    return true;
-  }
-  const VersionedRow& row() const { return rows_[at_]; }
-
- private:
-  const TableRescue* file_ = nullptr;
-  std::size_t block_ = 0;
-  VersionedRows rows_;
-  std::size_t at_ = SIZE_MAX;
-};
-
-// Orders by key, and rows of one key with the newest first.
-bool comes_after(const Cursor* a, const Cursor* b) {
-  const int order = a->row().key.compare(b->row().key);
-  return order != 0 ? order > 0 : a->row().sequence < b->row().sequence;
-}
-
 class Rescue final : public DatabaseRescue {
  public:
   Rescue(std::shared_ptr<BackingDirectory> directory, std::shared_ptr<const KeyTree> keys)
@@ -160,8 +127,8 @@ class Rescue final : public DatabaseRescue {
   Result<void> read_groups();
   Result<void> read_tables();
   Result<void> read_table(const std::string& name, const LiveTable* known);
-  bool may_be_newer_than_manifest(std::uint64_t table) const;
-  Result<void> read_unknown_tables();
+  Result<void> read_unknown_tables(const UnnamedTables* unnamed);
+  Result<bool> may_stand_in_for_lost(const std::string& name, const UnnamedTables& unnamed);
   Result<void> survey(const Source& source, const LiveTable* known);
   void add_damage(const Error& error) {
     // The check of logs and manifest may have reported it already.
@@ -332,38 +299,35 @@ Result<void> Rescue::read_groups() {
 }
 
 Result<void> Rescue::read_tables() {
-  if (!manifest_) return read_unknown_tables();
-  // A manifest that lost its last entries looks like one that never had them. But a table is
-  // removed only after the entry that replaces it is there. So a missing table shows that entries
-  // are missing.
-  const bool lacks_entries =
-      std::any_of(manifest_->tables.begin(), manifest_->tables.end(), [&](const auto& entry) {
-        const auto name = fmt::format("{:06}.sst", entry.first);
-        return !std::binary_search(names_.begin(), names_.end(), name);
-      });
-  if (lacks_entries) NACRE_TRY(read_unknown_tables());
+  if (!manifest_) return read_unknown_tables(nullptr);
+  const UnnamedTables unnamed(*manifest_, manifest_number_, names_);
+  if (unnamed.may_be_lost()) NACRE_TRY(read_unknown_tables(&unnamed));
   for (const auto& [number, table] : manifest_->tables)
     NACRE_TRY(read_table(fmt::format("{:06}.sst", number), &table));
   return {};
 }
 
-// Tables and manifests draw their numbers from one count, and a manifest begins with all tables
-// that there are. So a table of a lower number that is not among them was removed before. Its rows
-// are older than those that took their place, but may have higher sequence numbers: RocksDB drops
-// the numbers of rows that it moves to the last level.
-bool Rescue::may_be_newer_than_manifest(std::uint64_t table) const {
-  return table > manifest_number_ && !manifest_->tables.contains(table) &&
-         !manifest_->removed.contains(table);
-}
-
-Result<void> Rescue::read_unknown_tables() {
+// unnamed: null if there is no manifest.
+Result<void> Rescue::read_unknown_tables(const UnnamedTables* unnamed) {
   for (const auto& name : names_) {
     const FileName parsed = parse_file_name(name);
     if (parsed.file_class != FileClass::table) continue;
-    if (manifest_ && !may_be_newer_than_manifest(parsed.number)) continue;
+    if (unnamed != nullptr && !unnamed->is_newer(parsed.number)) {
+      NACRE_ASSIGN(const bool may_stand_in, may_stand_in_for_lost(name, *unnamed));
+      if (!may_stand_in) continue;
+    }
     NACRE_TRY(read_table(name, nullptr));
   }
   return {};
+}
+
+// A table that cannot be read costs nothing: what it may hold counts as lost with the tables that
+// are missing.
+Result<bool> Rescue::may_stand_in_for_lost(const std::string& name, const UnnamedTables& unnamed) {
+  const auto file = TableRescue::open(*directory_, database_path_of(name), *keys_);
+  if (file) return unnamed.may_stand_in(parse_file_name(name).number, **file);
+  if (file.error().code == ErrorCode::out_of_memory) return tl::unexpected(file.error());
+  return false;
 }
 
 Result<void> Rescue::read_table(const std::string& name, const LiveTable* known) {
@@ -454,19 +418,20 @@ Result<void> Rescue::survey(const Source& source, const LiveTable* known) {
 
 Result<void> Rescue::scan(Table table,
                           const std::function<Result<void>(const RescuedRow&)>& visit) const {
-  std::vector<std::unique_ptr<Cursor>> cursors;
-  cursors.push_back(std::make_unique<Cursor>(group_rows_[static_cast<std::size_t>(table)]));
+  std::vector<std::unique_ptr<RowCursor>> cursors;
+  cursors.push_back(std::make_unique<RowCursor>(group_rows_[static_cast<std::size_t>(table)]));
   for (const Source& source : sources_) {
-    if (source.table == table) cursors.push_back(std::make_unique<Cursor>(*source.file));
+    if (source.table == table) cursors.push_back(std::make_unique<RowCursor>(*source.file));
   }
-  std::priority_queue<Cursor*, std::vector<Cursor*>, decltype(&comes_after)> heap(&comes_after);
+  std::priority_queue<RowCursor*, std::vector<RowCursor*>, decltype(&comes_after)> heap(
+      &comes_after);
   for (const auto& cursor : cursors) {
     NACRE_ASSIGN(const bool has_row, cursor->next());
     if (has_row) heap.push(cursor.get());
   }
   std::optional<std::string> last;
   while (!heap.empty()) {
-    Cursor* cursor = heap.top();
+    RowCursor* cursor = heap.top();
     heap.pop();
     const VersionedRow& row = cursor->row();
     if (!last || *last != row.key) {

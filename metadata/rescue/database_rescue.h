@@ -2,11 +2,10 @@
 // Reads a database whose files are damaged or missing. Finds every row in good pages and frames,
 // the newest row of each key, and which rows may be missing.
 //
-// If the manifest is whole, it says which tables there are and what keys they hold. A table that it
-// does not name counts only if a table that it names is missing, and if the manifest cannot have
-// known it: it may have lost its last entries. Without a manifest all tables and logs in the folder
-// count. Then a removed row may be among them, if the folder still had a table that was no longer
-// used.
+// If the manifest is whole, it says which tables there are and what keys they hold. If a table that
+// it names is missing, it may have lost its last entries: then some tables count that it does not
+// name (unnamed_tables.h). Without a manifest all tables and logs in the folder count. Then a
+// removed row may be among them, if the folder still had a table that was no longer used.
 #pragma once
 
 #include <cstdint>

@@ -5,9 +5,13 @@
 
 #include <map>
 #include <random>
+#include <set>
 
 #include <fmt/format.h>
 
+#include "metadata/rescue/log_rescue.h"
+#include "metadata/rescue/manifest_edits.h"
+#include "metadata/sealed_fs/frame_file.h"
 #include "metadata/sealed_fs/frame_layout.h"
 #include "metadata/sealed_fs/page_layout.h"
 #include "tests/crash/sample.h"
@@ -136,6 +140,40 @@ class DatabaseRescueTest : public ::testing::TestWithParam<std::uint64_t> {
       frames.push_back(at);
     }
     return frames;
+  }
+
+  // The same without the entry with which the manifest began. Null unless that entry replaced
+  // tables by others, and those that it replaced are gone.
+  static std::shared_ptr<MemoryBacking> without_first_entry(MemoryBacking& whole) {
+    const auto keys = make_keys();
+    const auto current = read_frames(whole, "db/CURRENT", *keys);
+    EXPECT_TRUE(current);
+    std::string path = fmt::format("db/{}", current ? as_text(current->plain) : "");
+    path.pop_back();
+    const auto content_of = [&](MemoryBacking& backing) {
+      const auto read = rescue_log(backing, path, *keys);
+      return read ? read_manifest_edits(read->records) : std::nullopt;
+    };
+    const auto cut = whole.process_kill();
+    const Bytes stored = *whole.load(path);
+    std::optional<ManifestContent> begin;
+    for (const std::size_t end : frames_of(stored)) {
+      cut->store(path, Bytes(stored.begin(), stored.begin() + static_cast<std::ptrdiff_t>(end)));
+      begin = content_of(*cut);
+      if (begin && has_all_families(*begin, table_count)) break;
+    }
+    const auto all = content_of(whole);
+    if (!begin || !all) return nullptr;
+    std::set<std::uint32_t> replaced;  // families
+    for (const auto& [number, table] : begin->tables) {
+      if (all->tables.contains(number)) continue;
+      if (whole.load(fmt::format("db/{:06}.sst", number))) return nullptr;
+      replaced.insert(table.family);
+    }
+    for (const auto& [number, table] : all->tables) {
+      if (!begin->tables.contains(number) && !replaced.contains(table.family)) return nullptr;
+    }
+    return replaced.empty() ? nullptr : cut;
   }
 
   std::shared_ptr<MemoryBacking> backing_, killed_, closed_;
@@ -280,6 +318,30 @@ TEST_P(DatabaseRescueTest, tells_of_every_table_that_is_lost_with_the_last_entri
       if (HasFailure()) return;
     }
   }
+}
+
+// RocksDB begins a manifest only when it has an entry to write, so the tables of that entry have
+// lower numbers than the manifest.
+TEST_P(DatabaseRescueTest, finds_the_table_of_the_entry_with_which_a_manifest_began) {
+  DatabaseOptions options = small_options();
+  options.manifest_bytes_max = 1;  // each entry begins another one
+  const auto work = closed_->process_kill();
+  std::mt19937_64 random(9);
+  int found = 0;
+  for (int session = 4; session < 100 && found < 2; ++session) {
+    const auto database = open_database(work, options);
+    for (int i = 0; i < 900; ++i)
+      change(*database, random, session);
+    ASSERT_TRUE(commit(*database));
+    rows_ = rows_of(*database);
+    ASSERT_TRUE(database->close());
+    const auto cut = without_first_entry(*work);
+    if (!cut) continue;
+    ++found;
+    EXPECT_EQ(expect_honest(cut), 0u) << "session " << session;
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(found, 0);
 }
 
 // RocksDB drops the numbers of rows that it moves to the last level. So a row of a table that was
