@@ -71,8 +71,8 @@ struct Message {
   std::uint64_t output_offset = 0;
   std::uint64_t output_capacity = 0;  // seal: at least record_size_bound()
   std::uint32_t epoch = 0;
-  std::uint32_t counter = 0;
-  SessionSalt salt = {};
+  std::uint32_t counter = 0;  // seal, reseal: the nonce is this alone, so never twice under one key
+  SessionSalt salt = {};      // stored and authenticated; no part of the nonce
   RecordIdentity identity = {};
   CipherIv iv = {};
   std::uint64_t aad_offset = 0;  // within the input arena
