@@ -21,6 +21,7 @@ using Bytes = std::vector<Byte>;
 
 static_assert(std::endian::native == std::endian::little, "the formats are little-endian");
 
+// Load and store a little-endian value at any address, aligned or not.
 template <typename T>
 requires std::is_trivially_copyable_v<T> T load_le(const Byte* from) {
   T value;
