@@ -31,7 +31,7 @@ class WorkPool {
         spare_count_max_(spare_count_max) {}
 
   std::size_t size_bytes() const { return size_bytes_; }
-  Result<std::unique_ptr<Work>> take();  // out_of_memory
+  Result<std::unique_ptr<Work>> take();  // error: out_of_memory
   void give_back(std::unique_ptr<Work> work);
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The attributes that stat shows, extended attributes, and the access control lists among them.
+// volume.h has the contracts of the calls. Thread-safe.
 #pragma once
 
 #include <optional>
@@ -27,7 +28,7 @@ class InodeAttributes : public VolumePart {
   Result<> remove_xattr(InodeNumber inode, std::string_view name);
   Result<std::vector<std::string>> list_xattrs(InodeNumber inode);
 
-  // For the other parts. locked is inode's lock.
+  // For the other parts of the volume. locked is the lock of inode.
   Attributes attributes_of(Inode& inode);
   void note_access(Inode& inode);
   // Clears the set-id bits and drops the capability, which a program loses when another user

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of extended attributes. The class keeps no state besides the database's open group. A
-// thread that changes them holds the operation lock and the inode's lock.
+// The rows of extended attributes. The class keeps no state besides the database's open group. Any
+// thread may read. A thread that changes rows holds the operation lock and the inode's lock.
 #pragma once
 
 #include <cstdint>
