@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// mount.nacre: mounts a volume, also as a helper of mount(8). Errors that
-// can be found at once are reported before anybody is asked for a passphrase. The rest is the
-// daemon's work (tools/mount/serve.h).
+// mount.nacre: mounts a volume, also as a helper of mount(8). Errors that can be found at once are
+// reported before the user is asked for a passphrase. The rest is the daemon's work
+// (tools/mount/serve.h).
 #include <fcntl.h>
 #include <sched.h>
 #include <unistd.h>
