@@ -40,7 +40,7 @@ TEST_F(BackupTest, copies_only_what_changed_and_removes_what_is_gone) {
   expect_volume(target_, tree_);
 }
 
-// As a log looks in the middle of an append, once.
+// The log once looks as it does in the middle of an append.
 TEST_F(BackupTest, a_log_that_is_being_appended_to_is_looked_at_again) {
   work(40);
   // The check is the first that reads a whole log.

@@ -155,8 +155,8 @@ void expect_synced_through_power_loss(const StoreOptions& options, std::size_t s
   for (int round = 0; round < 60; ++round) {
     auto backing = MemoryBacking::create();
     NACRE_ASSERT_OK(TestStore::format(backing));
-    // Versions of each file that the volume may show: the last synced one, or, for a file that
-    // nobody synced since, any later state; so every file is synced before it changes again.
+    // Versions of each file that the volume may show: the last synced one, or, for a file that was
+    // not synced since, any later state. So every file is synced before it changes again.
     Bytes synced, model;
     const std::uint64_t number = 2;
     {

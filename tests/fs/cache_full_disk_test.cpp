@@ -160,7 +160,7 @@ class PressureTest : public ::testing::Test {
       return store_->file(file).write(at * write_size, Bytes(write_size, 'x'));
     });
   }
-  // Of file 1, until the disk is met: nobody gets past the budget.
+  // Writes to file 1 until a write is refused. The budget bounds how many writes that takes.
   void write_until_told() {
     for (std::size_t at = 0;; ++at) {
       ASSERT_LT(at, 100u);

@@ -219,7 +219,7 @@ TEST_F(PartReads, take_a_quarter_of_a_chunk_where_the_cache_is_of_no_use) {
   EXPECT_EQ(fs::count_parts(row(0)), 4u);
   EXPECT_EQ(row(chunk_count - 1).patches.back().plain_size, part_size - 5000);
   bytes_a_read(500);
-  // One in 32 loads its chunk.
+  // One read in 32 loads its whole chunk.
   EXPECT_LT(bytes_a_read(1000), 1.25 * part_size);
 }
 
@@ -254,7 +254,7 @@ TEST_F(PartReads, take_parts_of_what_only_looks_as_if_it_compressed) {
   EXPECT_FALSE(is_in_parts(3, 0));
 }
 
-// Or whoever sees the lengths of records would learn what compresses.
+// Otherwise an attacker who sees the lengths of records would learn which content compresses.
 TEST_F(PartReads, without_a_codec_all_content_is_in_parts) {
   store_.reset();
   options_.segments.codec = engine::Codec::none;

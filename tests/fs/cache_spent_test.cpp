@@ -87,7 +87,7 @@ TEST_F(ChunkCacheSpent, what_is_found_is_like_others_again) {
   EXPECT_TRUE(read(7, 0, 4096));
 }
 
-// Whoever reads a file again and again without the kernel's cache has all of the budget.
+// A program that reads a file again and again without the kernel's cache may use all of the budget.
 TEST_F(ChunkCacheSpent, what_is_taken_whole_again_and_again_stays) {
   for (std::uint64_t chunk = 0; chunk < 100; ++chunk)
     for (int twice = 0; twice < 2; ++twice)
@@ -140,7 +140,7 @@ TEST_F(ChunkCacheSpent, gives_way_before_all_others) {
   EXPECT_LE(cache_.stats().bytes, budget);
 }
 
-// Whoever opens a segment finds no memory, while it is armed.
+// While it is armed, opening a segment fails for lack of memory.
 class NoMemoryToOpen final : public ForwardingDirectory {
  public:
   using ForwardingDirectory::ForwardingDirectory;
@@ -168,7 +168,7 @@ class FileView : public ::testing::Test {
     NACRE_ASSERT_OK(store_->file(2).write(0, content_));
     NACRE_ASSERT_OK(store_->sync(2));
   }
-  // Of what was viewed the bytes that lie in the buffer.
+  // Views a range. Returns how many of its bytes were copied into the buffer.
   std::size_t copied(std::uint64_t offset, std::size_t size) {
     buffer_.assign(size, Byte{'x'});
     const auto bytes = store_->file(2).view(offset, buffer_);
@@ -227,7 +227,7 @@ TEST_F(FileView, without_memory_is_an_error_and_the_next_one_is_served) {
   EXPECT_EQ(copied(0, content_.size()), 0u);
 }
 
-// They are held, whatever becomes of the file and of the cache.
+// A view keeps its bytes, whatever happens to the file and to the cache.
 TEST_F(FileView, stays_as_it_is) {
   buffer_.assign(content_.size(), Byte{0});
   const auto bytes = store_->file(2).view(0, buffer_);

@@ -305,7 +305,7 @@ TEST_F(Checkpoint, one_that_takes_more_than_its_share_of_the_disk_is_given_up) {
   expect_clean();
 }
 
-// As for a rotation of keys, which the older one would keep from its end.
+// A rotation of keys asks for such a checkpoint: the older one would keep the rotation from ending.
 TEST_F(Checkpoint, one_that_others_must_give_way_to_may_outgrow_its_share) {
   make_tree();
   NACRE_ASSERT_OK(mounted().write_checkpoint(fs::CheckpointKeep::the_one_before));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A chunk's row made from its records: never older bytes than those that a record gives, and never
-// zeros where nobody knows that they are.
+// zeros for bytes that are not known.
 #include <gtest/gtest.h>
 
 #include "fs/repair/chunk_of_records.h"

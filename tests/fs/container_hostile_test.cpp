@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Containers that somebody damaged, cut, joined or made up: none is taken for good, and nothing is
-// given out that was not in the file at that place.
+// Containers that an attacker damaged, cut, joined or made up. None is accepted, and no bytes come
+// out that were not in the original file at that place.
 #include <algorithm>
 #include <cstdlib>
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What somebody has who was removed with --revoke: his secret, the keyring of then, every key that
-// he could open with them, and all files of today. Each attempt is first shown to succeed with what
-// the others have, so that none of them fails for another reason.
+// The attacks of a recipient who was removed with --revoke. The attacker has the secret and the
+// keyring from before, every key that they open, and all files of today. Each attempt is first
+// shown to succeed with a valid secret, so that none fails for another reason.
 #include "fs/store/segment_walk.h"
 #include "tests/fs/rotation_fixture.h"
 
@@ -34,7 +34,7 @@ class Revocation : public RotationTest, private fs::SegmentVisitor {
   }
   std::uint64_t tried() const { return tried_; }
 
-  // Past the keyring and its MACs: what is there is opened with keys of somebody's own making.
+  // Opens the database with keys of the attacker's own making, past the keyring and its MACs.
   bool opens_database_with(const std::shared_ptr<metadata::KeyTree>& keys,
                            std::uint64_t generation) {
     auto options = test_volume_options();
@@ -129,7 +129,7 @@ TEST_F(Revocation, leaves_to_whoever_was_removed_nothing_of_what_is_there_now) {
     NACRE_ASSERT_OK(graft);
     EXPECT_CODE(tampered, metadata::open_keyring(*graft, secret_of(removed)));
 
-    // The keyring of then, put back: refused, with the secret of whoever is left as well.
+    // The old keyring is put back. It is refused, also with the secret of a recipient who stays.
     backing_->store("keyring", old_text);
     backing_->store("keyring.copy", old_text);
     EXPECT_CODE(tampered, metadata::open_volume_keys(*backing_, secret_of(removed)));

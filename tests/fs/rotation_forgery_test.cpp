@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// While keys are rotated somebody has the older ones: a recipient who was removed (AUDIT F1). In
-// format 2 nothing that he makes counts from the rotation's beginning on, however long it is
-// paused.
+// While keys are rotated, an attacker has the older keys: a recipient who was removed (AUDIT F1).
+// In format 2, nothing that the attacker makes counts from the beginning of the rotation on,
+// however long it is paused.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -222,7 +222,8 @@ TEST_F(RotationForgery, a_dead_record_that_reaches_over_live_ones_costs_none_of_
   expect_rotated(2);
 }
 
-// The digest of a record stands under its salt and counter, which anybody can write elsewhere.
+// The row of a digest is named by the salt and the counter of its record. An attacker can write
+// both into the header of another record.
 TEST_F(RotationForgery, a_dead_record_under_the_name_of_a_live_one_costs_it_nothing) {
   open();
   fill(9);

@@ -60,7 +60,7 @@ class RotationSurvey : public RotationForgery {
     NACRE_ASSERT_OK((*file)->write(0, bytes));
     NACRE_ASSERT_OK((*file)->sync());
   }
-  // Of a file, and so that rows name it.
+  // The place of a record of a file that rows name.
   Place named_place() {
     const auto places = places_of_records(backing_);
     const auto named = std::find_if(places.begin(), places.end(),
@@ -234,7 +234,7 @@ TEST_F(RotationSurvey, a_place_that_cannot_be_read_keeps_it_from_beginning) {
   close();
 }
 
-// As above, in the background: the state says it.
+// The same as above for a rotation in the background, whose state has the reason.
 TEST_F(RotationSurvey, says_why_it_did_not_lead_to_a_rotation) {
   open();
   fill(9);

@@ -144,7 +144,8 @@ TEST_F(RotationTest, is_refused_while_one_is_under_way) {
   EXPECT_CODE(busy, rotation_->begin({}));
 }
 
-// Nobody but a rotation writes one, so the new key vouches for none that came from elsewhere.
+// Only a rotation writes the superblock of an open volume. So the new key must not vouch for
+// another one that has taken its place.
 TEST_F(RotationTest, is_not_begun_over_a_superblock_that_changed_while_the_volume_was_open) {
   open();
   fill(4);
@@ -234,7 +235,7 @@ TEST_F(RotationTest, keeps_the_older_key_while_a_record_cannot_be_opened) {
   EXPECT_CODE(corrupt, rotation_->run({}));
   EXPECT_TRUE(keys_.keys->is_rotating());
   EXPECT_EQ(rotation_->status().damaged_segment_count, 1u);
-  // Whoever removes what is damaged lets it come to its end.
+  // Once the damaged files are removed, the rotation comes to its end.
   for (const auto& [name, text] : contents_)
     NACRE_EXPECT_OK(volume_->unlink(root, name));
   contents_.clear();
@@ -248,7 +249,7 @@ TEST_F(RotationTest, keeps_the_older_key_while_a_record_cannot_be_opened) {
   expect_rotated(2);
 }
 
-// As what a repair leaves where it found nothing: bytes that are no record and belong to nobody.
+// The damage that a repair leaves: bytes that are no record and belong to no file.
 TEST_F(RotationTest, is_not_held_up_by_damage_that_nothing_names) {
   open();
   fill(12);
@@ -329,7 +330,7 @@ TEST_F(RotationTest, keeps_what_is_written_and_deleted_beside_it) {
   std::thread writer([&] {
     for (std::uint32_t seed = 100; !done; ++seed) {
       write(fmt::format("w{}", seed), seed, 1 + seed % 5);
-      // As long as it was, so that it is all that the file holds.
+      // The new content is as long as the old one, so nothing of the old one is left in the file.
       const std::uint32_t old = 1 + seed % 19;
       write(fmt::format("f{}", old), old + 1 + 100 * seed, 3 + old % 5);
       if (seed % 8 == 0) NACRE_EXPECT_OK(volume_->sync_all());
@@ -448,7 +449,8 @@ TEST_F(RotationTest, leaves_no_older_key_in_memory) {
 }
 #endif
 
-// What somebody has who was a recipient before: his secret, the keyring of then, all files of now.
+// The attacker was a recipient before the rotation, and has a secret, the keyring from then, and
+// all files of now.
 TEST_F(RotationTest, gives_nothing_written_or_resealed_since_to_whoever_was_removed) {
   open();
   fill(8);
@@ -476,7 +478,7 @@ TEST_F(RotationTest, gives_nothing_written_or_resealed_since_to_whoever_was_remo
   NACRE_ASSERT_OK(old_keys);
   EXPECT_FALSE(old_keys->keys->session_key(2, {}));
   EXPECT_FALSE(old_keys->keys->database_file_key(2, Bytes(16), "CURRENT"));
-  // Put back, it is refused, with the secret of whoever is left as well.
+  // The old keyring is put back. It is refused, also with the secret of a recipient who stays.
   backing_->store("keyring", old_keyring);
   backing_->store("keyring.copy", old_keyring);
   EXPECT_CODE(tampered, metadata::open_volume_keys(*backing_, removed()));

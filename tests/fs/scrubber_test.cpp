@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scrub of a mounted volume: what it finds and whom it names, that it goes on after a restart,
-// and that it keeps out of everybody's way.
+// The scrub of a mounted volume: what it finds and which files it names, that it goes on after a
+// restart, and that it does not slow down other operations.
 #include "fs/scrub/scrubber.h"
 
 #include <atomic>
@@ -41,7 +41,7 @@ class TestClock final : public fs::ScrubClock {
     }
     reached_.notify_all();
     if (user_) user_();
-    // Held: until somebody ends the pass or lets it go on.
+    // Held, until the test ends the pass or lets it go on.
     while (!is_over() && is_held()) {
       wake.wait_for(lock, 1ms);
     }
@@ -102,7 +102,7 @@ class ScrubberTest : public VolumeCompaction {
     begin();
     return finish();
   }
-  // As after kill -9, and a new mount with a scrubber.
+  // Kills the daemon, and mounts again with a scrubber.
   void kill() {
     auto after = backing_->process_kill();
     scrubber_.reset();

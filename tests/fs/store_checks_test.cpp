@@ -70,7 +70,7 @@ class ChecksDeathTest : public ::testing::Test {
   metadata::RecordLocation record() const {
     return {segment_->number, metadata::segment_header_size_bytes, stored_size};
   }
-  // As an append that forgets to say what it has written.
+  // Like an append that forgets to note the size that it has written.
   void grow_segment() {
     segment_->size += stored_size;
     segment_->changed = true;

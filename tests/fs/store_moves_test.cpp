@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records that are appended as they are: a segment holds no record of an epoch other than its own,
-// whoever asks for it.
+// even if a caller passes one.
 #include <gtest/gtest.h>
 
 #include "fs/store/segment_table.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many payloads a flush becomes: as few as the engine's liking and a segment's size allow.
+// How many payloads a flush becomes: as few as the engine's preferred size and the size of a
+// segment allow.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,7 +44,7 @@ class CountingEngine : public engine::Engine {
   engine::EngineStats stats() const override { return engine_->stats(); }
   std::string backend_name() const override { return engine_->backend_name(); }
 
-  // While nobody uses the engine.
+  // Called while no thread uses the engine.
   const std::vector<std::size_t>& message_counts() const { return message_counts_; }
   const std::vector<const Byte*>& inputs() const { return inputs_; }  // of all messages
   const std::vector<const Byte*>& outputs() const { return outputs_; }
@@ -175,7 +176,8 @@ TEST(StorePayloads, are_as_long_as_the_engine_likes) {
   EXPECT_EQ(payloads_of(32, 16u << 20, 64u << 20), (Counts{32}));
 }
 
-// Of a small disk's segments a payload fills a quarter at most, but never is below 2 MiB.
+// A payload fills at most a quarter of a segment, also of the small segments on a small disk, but
+// is never below 2 MiB.
 TEST(StorePayloads, are_short_beside_a_segment) {
   EXPECT_EQ(payloads_of(128, 16u << 20, 16u << 20), (Counts{64, 64}));
   EXPECT_EQ(payloads_of(64, 16u << 20, 4u << 20), (Counts{32, 32}));

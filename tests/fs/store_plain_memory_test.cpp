@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of plain bytes: nobody gets another's, and what nobody uses goes back to the system.
+// Blocks of plain bytes: no block is given out twice, and unused memory goes back to the system.
 #include "fs/store/plain_memory.h"
 
 #include <sys/resource.h>
