@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is found on a medium after a crash, and whether it may be.
+// Reads what a volume holds after a crash, and judges whether it may hold that.
 #pragma once
 
 #include <map>

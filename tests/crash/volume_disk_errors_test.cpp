@@ -59,7 +59,7 @@ class VolumeDiskErrors : public ::testing::Test {
   Sample sample_;
 
  private:
-  // Of these operations.
+  // Counts the changes that are one of these operations.
   std::uint64_t count_changes(const Script& script, std::uint32_t operations) {
     const auto backing = formatted_->process_kill();
     WorkedVolume volume(backing, options_, {});

@@ -39,7 +39,7 @@ class WorkedVolume {
   void make_directory(std::string_view path);
   void make_symlink(std::string_view path, std::string_view target);
   void link(std::string_view path, std::string_view new_path);
-  void unlink(std::string_view path);       // and whoever had it open lets go
+  void unlink(std::string_view path);       // and closes the file, if it is open
   void unlink_held(std::string_view path);  // it stays open until the volume is closed
   void remove_directory(std::string_view path);
   void rename(std::string_view path, std::string_view new_path,

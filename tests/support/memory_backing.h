@@ -76,7 +76,7 @@ class MemoryBacking final : public metadata::BackingDirectory {
 
   // Changes begun so far, failed ones included.
   std::uint64_t change_count() const;
-  // Of these operations, reads too.
+  // How often these operations were called, reads included.
   std::uint64_t operation_count(std::uint32_t operations) const;
   // From change number on, every operation fails with io, reads too. The change of that very number
   // was under way: it fails, but power_loss() may keep it as if unsynced, wholly or in part.
