@@ -36,7 +36,7 @@ TEST(CacheBounds, chunks_that_are_to_be_merged) {
   NACRE_EXPECT_OK((*store)->close());
 }
 
-// A disk that takes nothing: writers stop at the budget, and each at the write that it is in.
+// The disk takes nothing. Writers stop at the budget, each in the write that exceeds it.
 TEST(CacheBounds, what_writers_leave_for_a_disk_that_does_not_answer) {
   constexpr std::uint64_t budget = 1u << 20;
   constexpr std::size_t write_size = 16u << 10;

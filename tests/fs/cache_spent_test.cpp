@@ -32,7 +32,7 @@ class ChunkCacheSpent : public ::testing::Test {
   static fs::ChunkCache::Key key(std::uint64_t chunk) {
     return {fs::InodeNumber{2}, fs::ChunkIndex{chunk}, {}};
   }
-  // True: it was there.
+  // Returns true if the chunk was in the cache.
   bool read(std::uint64_t chunk, std::uint32_t from, std::uint32_t to) {
     auto lookup = cache_.acquire(key(chunk), fs::ChunkCache::Need::chunk, {from, to});
     if (lookup.claimed)
@@ -98,7 +98,7 @@ TEST_F(ChunkCacheSpent, what_is_taken_whole_again_and_again_stays) {
   EXPECT_TRUE(read(99, 0, spent_chunk_size));
 }
 
-// A look ahead that comes late brought back what its reader had taken.
+// In an earlier version, a late read ahead brought back chunks that the reader had taken already.
 TEST_F(ChunkCacheSpent, a_look_ahead_changes_nothing_of_what_is_here) {
   read(7, 0, spent_chunk_size);
   EXPECT_EQ(cache_.claim_ahead(key(7)), nullptr);
@@ -215,7 +215,7 @@ TEST_F(FileView, copies_holes_and_what_lies_behind_content) {
   EXPECT_EQ(copied(0, content_.size()), 4u * spent_chunk_size);
 }
 
-// Its chunks stayed claimed, and every later reader waited for ever.
+// In an earlier version its chunks stayed claimed, and every later reader waited for ever.
 TEST_F(FileView, without_memory_is_an_error_and_the_next_one_is_served) {
   store_.reset();
   store_ = TestStore::open(directory_, options_).value();

@@ -18,7 +18,8 @@ class Revocation : public RotationTest, private fs::SegmentVisitor {
         std::move(*engine::RsaPrivateKey::from_der(identity(0).to_der()->view())));
   }
 
-  // Records of today's volume that an epoch key opens, whichever epoch they say.
+  // The number of records of today's volume that an epoch key opens, whatever epoch their headers
+  // name.
   std::uint64_t records_opened_by(const metadata::KeyTree& keys) {
     tried_with_ = &keys;
     opened_ = tried_ = 0;
@@ -102,11 +103,12 @@ TEST_F(Revocation, leaves_to_whoever_was_removed_nothing_of_what_is_there_now) {
     const auto his = metadata::open_keyring(*parsed, secret_of(removed));
     NACRE_ASSERT_OK(his);
 
-    // Records, whether written since or sealed anew: with his epoch key as that of today's epoch.
+    // Records that were written since, or sealed anew: the attacker uses the old epoch key as the
+    // key of today's epoch.
     const std::uint64_t opened = records_opened_by(*today->keys);
     EXPECT_EQ(opened, tried());
     EXPECT_EQ(records_opened_by(*his->keys), 0u);
-    // Names, sizes, rows: the same, in place of the keyring.
+    // Names, sizes and rows: the same key, in place of the keyring's.
     const auto his_epoch = his->keys->current_epoch();
     const auto forged =
         std::make_shared<metadata::KeyTree>(his->keys->volume_id(), his->keys->volume_key(), [&] {
@@ -121,7 +123,8 @@ TEST_F(Revocation, leaves_to_whoever_was_removed_nothing_of_what_is_there_now) {
     EXPECT_FALSE(opens_database_with(his->keys, generation));
     EXPECT_FALSE(opens_database_with(forged, generation));
 
-    // His wrap of then put into today's keyring, with a MAC of the key that he knows.
+    // The attacker puts the old wrapped volume key into today's keyring, with a MAC under the old
+    // key.
     metadata::Keyring grafted = today->keyring;
     grafted.recipients.push_back(old_keyring.recipients[static_cast<std::size_t>(removed)]);
     const std::string text = metadata::encode_keyring(grafted, *his->keys);

@@ -172,7 +172,8 @@ class RotationForgery : public RotationTest {
     return database ? count_digests_of(**database) : 0;
   }
 
-  // In how many files some byte is neither right nor refused, and in how many some are refused.
+  // Counts of files: those with bytes that are neither right nor refused, and those with bytes that
+  // are refused.
   struct Reading {
     unsigned forged = 0;
     unsigned refused = 0;

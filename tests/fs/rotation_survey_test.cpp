@@ -14,8 +14,7 @@
 namespace nacre::tests {
 namespace {
 
-// So slow that the survey waits behind the first segment that it has read, until another rate is
-// asked for.
+// A rate so low that the survey waits after the first segment, until another rate is requested.
 constexpr std::uint64_t slowest = 1;
 
 class RotationSurvey : public RotationForgery {
@@ -32,7 +31,7 @@ class RotationSurvey : public RotationForgery {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return condition();
   }
-  // Until it waits for its rate: the first segment is read whole, and others are not.
+  // Waits until the survey waits for its rate: it has then read the first segment and no other.
   bool wait_for_first_segment() {
     return wait_for([&] { return rotation_->status().done_bytes > 0; });
   }
@@ -169,8 +168,8 @@ TEST_F(RotationSurvey, rests_while_it_is_paused) {
   expect_rotated(2);
 }
 
-// A holder of the keys of today changes records that were read already. They count no more,
-// although the new keyring is not there yet, and moving them does not make them genuine.
+// A holder of the current keys changes records that the survey has read already. They no longer
+// count, although the new keyring is not there yet, and moving them does not make them genuine.
 TEST_F(RotationSurvey, makes_nothing_genuine_that_was_changed_behind_it) {
   open();
   fill(20);

@@ -88,7 +88,8 @@ TEST_F(RotationTest, compresses_anew_when_a_codec_is_given) {
   EXPECT_EQ(unlock(*backing_)->superblock.codec, engine::Codec::lz77);
 }
 
-// Whatever the volume's codec and the file's are by then: nothing is decompressed for a new key.
+// A rotation decompresses nothing, even if the codec of the volume or of the file has changed
+// since.
 TEST_F(RotationTest, leaves_everything_compressed_as_it_is_when_no_codec_is_given) {
   open();
   const auto file = volume_->make_node(root, "text", {}, S_IFREG | 0644, 0);
@@ -111,7 +112,7 @@ TEST_F(RotationTest, leaves_everything_compressed_as_it_is_when_no_codec_is_give
   expect_rotated(2);
 }
 
-// What stands beside a stranger's bytes must not be compressed by a rotation either.
+// A rotation must not compress content that is mixed with an attacker's bytes either.
 TEST_F(RotationTest, compresses_anew_with_the_codec_that_a_file_asks_for) {
   open();
   const std::string zeros(40 * chunk_size, 'z');
@@ -192,8 +193,8 @@ TEST_F(RotationTest, goes_on_in_the_background_after_a_mount_and_stays_paused_wh
   expect_rotated(2);
 }
 
-// It moves a byte a second and would never end: a second one is refused meanwhile, and another rate
-// counts from now on.
+// The rotation moves one byte a second and would never end. Meanwhile a second rotation is refused,
+// and another rate takes effect at once.
 TEST_F(RotationTest, refuses_another_one_and_takes_another_rate_while_it_runs) {
   open();
   fill(40);
@@ -393,9 +394,10 @@ TEST_F(RotationTest, says_where_room_is_missing_for_its_checkpoint_and_goes_on_w
 }
 
 #ifndef NACRE_SANITIZER
-// How often the process's writable memory has these bytes, each flipped so that they are not
-// themselves one of the places. Stacks are left out: they are not wiped. Other threads may give
-// memory back meanwhile: it is read through the kernel, which tells of that.
+// Counts how often these bytes occur in the writable memory of the process. They are passed with
+// all bits flipped, so that the argument itself is not counted. Stacks are left out, since they are
+// not wiped. Other threads may free memory meanwhile, so it is read through the kernel, which then
+// returns an error.
 std::size_t count_in_memory(const Bytes& flipped) {
   std::size_t found = 0;
   const int memory = ::open("/proc/self/mem", O_RDONLY | O_CLOEXEC);

@@ -183,7 +183,8 @@ TEST(StorePayloads, are_short_beside_a_segment) {
   EXPECT_EQ(payloads_of(64, 16u << 20, 4u << 20), (Counts{32, 32}));
 }
 
-// What lies in plain memory is copied no more; beside a piece that does not, all are.
+// Bytes in plain memory are not copied. If one piece of a batch lies elsewhere, all pieces are
+// copied.
 TEST(StorePayloads, are_sealed_where_their_bytes_lie) {
   CountingEngine engine(2u << 20);
   const BareStore bare(engine);
@@ -213,7 +214,8 @@ TEST(StorePayloads, are_sealed_where_their_bytes_lie) {
   few.expect_stored(*store, *copied);
 }
 
-// What is to lie in clean memory is copied no more; beside a piece that is not, all are.
+// Records that are opened into clean memory are not copied. If one of a batch is not, all are
+// copied.
 TEST(StorePayloads, are_opened_where_their_bytes_are_to_lie) {
   CountingEngine engine(2u << 20);
   const BareStore bare(engine);
@@ -256,8 +258,8 @@ TEST(StorePayloads, are_opened_where_their_bytes_are_to_lie) {
   NACRE_EXPECT_OK(reads[5].result);
 }
 
-// A file that is written from front to back, in whatever pieces, goes to the engine from where the
-// writes have put it.
+// If a file is written from front to back, in pieces of any size, its bytes go to the engine from
+// the place where the writes put them.
 TEST(StorePayloads, of_a_written_file_are_its_dirty_chunks) {
   CountingEngine engine(2u << 20);
   const auto directory = MemoryBacking::create();
@@ -304,8 +306,8 @@ TEST(StorePayloads, of_a_written_file_leave_no_memory_behind) {
   NACRE_ASSERT_OK(store->close());
 }
 
-// While one is written the next one is sealed: with an engine that waits for it this would not end
-// otherwise.
+// While one payload is written, the next one is sealed. Otherwise this test would not end, since
+// its engine waits for the next payload.
 TEST(StorePayloads, are_sealed_before_the_last_one_is_written) {
   LateEngine engine(4);
   const BareStore bare(engine);
@@ -317,7 +319,8 @@ TEST(StorePayloads, are_sealed_before_the_last_one_is_written) {
   chunks.expect_stored(*store, *sealed);
 }
 
-// Who finds a segment taken fills another one, as far as the store may; alone, all go to one.
+// A caller that finds a segment in use fills another one, up to the allowed number. A single caller
+// fills one segment.
 TEST(StorePayloads, of_several_callers_go_to_segments_side_by_side) {
   CountingEngine engine(2u << 20);
   const auto directory = MemoryBacking::create();

@@ -189,8 +189,7 @@ class FuseSetId : public FuseAttributes {
     ASSERT_EQ(chmod(path("source").c_str(), 0644), 0);
     ASSERT_EQ(stat_of(path("f")).st_mode & 07777, mode);
   }
-  // The mode of a file after another user made this change. (That user may write by the permission
-  // bits for others.) The shown and the stored mode must agree.
+  // The mode after a change by another user. The shown and the stored mode must agree.
   mode_t mode_after(mode_t mode, const std::function<int(int file)>& change, int flags = O_RDWR) {
     make(mode);
     EXPECT_EQ(run_as(other_user, other_user,
