@@ -16,7 +16,7 @@ namespace nacre::engine {
 // Some messages of a payload, as indexes into Payload::messages. Each index occurs once.
 using MessageIndexes = std::span<const std::uint32_t>;
 
-// Of the messages of one run: how many failed, and the bytes of all inputs and outputs.
+// Counts over the messages of one run: how many failed, and the bytes of all inputs and outputs.
 struct MessageCounts {
   std::uint64_t failed = 0;
   std::uint64_t input_bytes = 0;

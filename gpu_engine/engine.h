@@ -76,8 +76,8 @@ class Engine {
 
   // Zeroed memory for payloads, the caller's own. Errors: out_of_memory.
   virtual Result<Arena> allocate(std::size_t size_bytes) = 0;
-  // How many plain bytes a payload should hold where the caller can choose. With fewer the hardware
-  // is not busy; with more little is gained.
+  // The number of plain bytes that a payload should hold if the caller can choose. With fewer bytes
+  // the hardware is not busy. With more bytes little is gained.
   virtual std::uint64_t payload_size_bytes() const = 0;
 
   // Runs the payload and returns when every result is there. Without memory to plan the run, the

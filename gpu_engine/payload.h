@@ -114,8 +114,9 @@ struct Payload {
   VolumeId volume_id = {};  // first part of every AAD
   MessageOrder order = MessageOrder::soonest;
   std::vector<Message> messages;
-  // Of the run, in messages' order. As long as messages if all of them came by add(). A caller that
-  // fills messages itself looks at the size first: without memory for results there are none.
+  // The results of the last run, in the order of messages. If all messages came by add(), there is
+  // one for each. A caller that fills messages itself must look at the size first: if a run gets no
+  // memory for results, there are none.
   std::vector<MessageResult> results;
 
   // Adds the message with a result of its own, and returns their index. Until a run has ended, the

@@ -63,7 +63,7 @@ Result<NewVolume> create_volume_files(BackingDirectory& directory,
 // exists, not_empty), and step 1 for a volume that has its id and keys already.
 Result<void> check_volume_place(BackingDirectory& directory);
 Result<void> begin_volume_files(BackingDirectory& directory, const NewVolume& volume);
-// Does step 3, with which it becomes a volume.
+// Does step 3, after which the directory is a volume.
 Result<void> complete_volume_files(BackingDirectory& directory, const NewVolume& volume);
 
 struct VolumeKeys {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// mount.nacre: mounts a volume, also as a helper of mount(8). Errors that
-// can be found at once are reported before anybody is asked for a passphrase. The rest is the
-// daemon's work (tools/mount/serve.h).
+// mount.nacre: mounts a volume, also as a helper of mount(8). Errors that can be found at once are
+// reported before the user is asked for a passphrase. The rest is the daemon's work
+// (tools/mount/serve.h).
 #include <fcntl.h>
 #include <sched.h>
 #include <unistd.h>
@@ -120,7 +120,8 @@ Result<MountPlan> prepare(const MountArguments& arguments) {
   return plan;
 }
 
-// As mount(8) has it for devices: whoever mounts all that /etc/fstab lists goes on.
+// Whether a missing volume is no error (nofail), as with mount(8) and a missing device: mounting
+// all that /etc/fstab lists then goes on.
 bool is_left_out(const MountArguments& arguments) {
   const auto plan = make_mount_plan(arguments);
   std::error_code error;

@@ -186,9 +186,8 @@ class Run {
     return target_.sync_directory(segment_folder);
   }
 
-  // Brings also what the switch to the new state needs, so that between its renames no long copy
-  // can
-  // fail.
+  // Also brings what the switch to the new state needs, so that no long copy can fail between the
+  // renames of the switch.
   Result<> bring_tables() {
     NACRE_TRY(copy(CopyStep::table, unfinished_database_suffix, ""));
     NACRE_TRY(copy(CopyStep::manifest, ".unfinished.dbtmp", unfinished_database_suffix));
@@ -201,8 +200,7 @@ class Run {
   }
 
   // A log that an interrupted run brought may be the one that makes the target whole, so it stays
-  // next
-  // to this one.
+  // next to this one.
   Result<> bring_log() {
     for (int run = 1;; ++run) {
       log_suffix_ = fmt::format(".new{}", run);

@@ -65,9 +65,8 @@ Result<> BackupCopier::check(const BackupFile& file, metadata::BackingFile& from
     return {};
   }
   DamageNotes notes(fmt::format("{}/{}", source_.description(), file.path), report_);
-  // Bytes that were not committed when the volume was left may be torn; only a holder of the key
-  // can
-  // tell.
+  // Bytes that were not committed when the volume was left may be torn. Only a holder of the key
+  // can tell.
   NACRE_TRY(walk_segment(from, {.file_size = file.size}, notes));
   return {};
 }

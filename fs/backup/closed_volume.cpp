@@ -17,10 +17,11 @@ bool is_for_people_or_unfinished(std::string_view name) {
   return name.starts_with("LOG") || name.ends_with(".dbtmp") || name == "CURRENT";
 }
 
-// Behind the keyring of a rotation only opening the volume for writing gives db/ its names.
+// A move to format 2 may have been cut off after the new keyring was written. Then files of db/ get
+// their lasting names only when the volume is opened for writing.
 Result<> check_no_switch(metadata::BackingDirectory& directory) {
   const auto keyring = metadata::find_keyring(directory);
-  if (!keyring) return {};  // whoever copies it says so
+  if (!keyring) return {};  // the copying reports the damage
   NACRE_ASSIGN(const bool has_unnamed,
                metadata::has_unnamed_files(directory, std::string(metadata::database_folder),
                                            keyring->keyring.claims.epochs.back().number));

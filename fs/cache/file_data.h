@@ -143,8 +143,8 @@ class FileData : public std::enable_shared_from_this<FileData> {
   std::map<std::uint64_t, DirtyChunk> flushing_ NACRE_GUARDED_BY(mutex_);
   // Chunks written in full since the last flush.
   std::uint64_t complete_chunks_ NACRE_GUARDED_BY(mutex_) = 0;
-  bool listed_ NACRE_GUARDED_BY(mutex_) = false;  // whether it is among the cache's dirty files
-  // Whether it had rows of chunks when it was discarded.
+  bool listed_ NACRE_GUARDED_BY(mutex_) = false;  // whether the cache lists this file as dirty
+  // Whether the file had rows of chunks when it was discarded.
   bool had_chunks_ NACRE_GUARDED_BY(mutex_) = false;
 
   ReadAhead read_ahead_;

@@ -122,7 +122,8 @@ Result<FileBytes> FileData::view(std::uint64_t offset, MutableByteView out) {
   return result;
 }
 
-// Under one shared lock, copies the dirty bytes of the range and gets the rows of the others.
+// Copies the dirty bytes of the range and looks up the rows of its other bytes, both under one
+// shared lock.
 Result<> FileData::plan(std::uint64_t offset, MutableByteView out, std::vector<Piece>& pieces) {
   const std::uint32_t chunk_size = cache_.chunk_size_bytes();
   SharedLock lock(mutex_);

@@ -18,7 +18,7 @@ struct CheckpointRecords {
   metadata::CheckpointRow row;
   metadata::CheckpointRoot root;
   std::uint64_t stored_bytes = 0;
-  // They keep the segments from being removed until the checkpoint's row is in place.
+  // The pins keep the segments from being removed until the checkpoint's row is in place.
   std::vector<std::shared_ptr<const void>> pins;
 };
 

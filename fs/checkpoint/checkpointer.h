@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // When checkpoints are written (docs/FORMAT.md, "Checkpoint"): in the background at an interval
-// when something changed, when the volume is closed, and when somebody asks.
+// when something changed, when the volume is closed, and when a user or an operation asks for one.
 //
 // The rows are read from a view of what one commit made durable, so no operation waits for a
 // checkpoint. It costs time of the processor and of the disk only, and the background thread rests

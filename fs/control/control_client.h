@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client's side of the control socket.
+// The client's side of the control socket: finds the daemon of a mount, checks who it is, and sends
+// it commands. control_server.h lists the commands, message.h has their form. Not thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -39,7 +40,7 @@ class ControlClient {
   // The same with secret bytes that follow the message. A field of message has their size.
   Result<nlohmann::json> request_with(const nlohmann::json& message, ByteView secret,
                                       Timeout timeout);
-  // Gives the command and returns the state of the scrub afterwards.
+  // Sends a command of the scrub and returns the state of the scrub afterwards.
   Result<nlohmann::json> scrub(ScrubCommand command, std::optional<std::uint64_t> rate,
                                Timeout timeout = std::nullopt);
   // The daemon keeps the files that it lists until this connection is closed. Error: io if the list

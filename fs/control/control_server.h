@@ -7,9 +7,8 @@
 //   info             what is mounted where, by which process
 //   log              the newest messages of the daemon's log
 //   file             how a file is stored; file_requests.h
-//   trim             rewrites segments until their dead space is free; the reply has the result,
-//   and
-//                    stats shows the progress in the meantime
+//   trim             rewrites segments until their dead space is free; the reply has the result.
+//                    Meanwhile stats shows the progress
 //   scrub            with an "action": begins, pauses, resumes or stops a scrub, or only asks for
 //                    its state; the reply has the state afterwards
 //   backup           commits, and keeps the files of that commit while the connection is open; the
@@ -154,7 +153,7 @@ class ControlServer {
   int wake_ = -1;
   std::thread acceptor_;
 
-  Mutex keyring_mutex_;  // one large message at a time
+  Mutex keyring_mutex_;  // held while a keyring is received: one large message at a time
   Mutex mutex_;
   std::list<Connection> connections_ NACRE_GUARDED_BY(mutex_);
   std::vector<int> waiting_for_close_ NACRE_GUARDED_BY(mutex_);

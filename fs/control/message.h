@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The messages on the control socket: one line of JSON each way, then the end of the connection.
 //
-//   request   {"command": "sync" | "stats" | "info" | "trim" | "backup" | "replace_keyring" |
-//             "rotate" | "rotation" |
-//             "prepare_unmount"}
+//   request   {"command": "sync"}, with further fields for some commands. control_server.h lists
+//             the commands; for example
 //             {"command": "scrub", "action": "begin" | "pause" | "resume" | "stop" | "status",
-//             "rate_bytes_per_second": N}; the rate is optional and changes the rate; 0: no limit
+//             "rate_bytes_per_second": N}; the rate is optional: 0 removes the limit
 //   reply     {"ok": true, …}  or  {"ok": false, "error": {"code": "busy", "message": "…"}}
 //
-// The request replace_keyring is followed by a line {"keyring": "TEXT"}. The request rotate is
-// followed by as many bytes as its number "seals_size_bytes" says (rotation_requests.h): secrets,
-// which stay out of text and its copies.
-// The reply to backup is followed by lines {"ok": true, "files": [[PATH, SIZE], …]}.
+// Three commands have more than these two lines:
+//   replace_keyring   The request is followed by a line {"keyring": "TEXT"}.
+//   rotate            The request is followed by "seals_size_bytes" bytes (rotation_requests.h).
+//                     They are secrets, so they are not part of the text, which is copied.
+//   backup            The reply is followed by lines {"ok": true, "files": [[PATH, SIZE], …]}.
+//
 // Each end bounds sizes and times, and trusts nothing that the other end sends.
 #pragma once
 

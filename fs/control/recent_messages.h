@@ -23,13 +23,13 @@ struct LogMessage {
 
 class RecentMessages {
  public:
-  // A reply of the control socket has room for these.
+  // One reply of the control socket has room for this many messages of this size.
   static constexpr std::size_t message_count_max = 200;
   static constexpr std::size_t text_size_bytes_max = 512;
 
   // A longer text is cut off, and ends in "…" then.
   void add(std::int64_t time_ms, std::string_view level, std::string_view text);
-  // Those that are kept and have a larger number, the oldest first.
+  // Returns the kept messages with a larger number, the oldest first.
   std::vector<LogMessage> after(std::uint64_t number) const;
 
  private:

@@ -28,10 +28,9 @@ class ContainerTask {
 
   // Writes the next pieces of the container, or of the plain file; the latter have been verified.
   virtual Result<> write(std::span<const ByteView> pieces) = 0;
-  // The last call, made exactly once, unless the run itself fails with out_of_memory; then a task
-  // is
-  // destroyed without it. The output counts only if outcome has a value, which is the content
-  // of the container's end record. The task reports errors of this call itself.
+  // The last call, made exactly once, unless the run itself fails with out_of_memory: then the task
+  // is destroyed without it. The output counts only if outcome has a value, which is the content of
+  // the container's end record. The task reports errors of this call itself.
   virtual void finish(Result<ContainerEnd> outcome) = 0;
 };
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An open volume: owns the parts that work below the file system's calls, and puts them together,
-// starts, stops and closes them. Scrub, rotation, backups and the control socket get the parts that
-// they use from here.
+// An open volume: makes, owns, starts, stops and closes the parts that work below the file system's
+// calls. Scrub, rotation, backups and the control socket get the parts that they use from here.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +43,8 @@ struct VolumeOptions {
   std::optional<std::uint64_t> dirty_budget_bytes;
   std::uint64_t flush_size_bytes_max = 8u << 20;  // as in FileCacheOptions
   std::uint64_t cache_budget_bytes = 256u << 20;
-  // The number of whole inodes to keep in memory. Inodes in use may exceed it, and the kernel may
-  // know more.
+  // The number of whole inodes to keep in memory. If more inodes are in use, more are kept. The
+  // kernel may know any number of inodes.
   std::uint64_t loaded_inodes_max = 64u << 10;
   // A commit with at most this much file data carries the data in its WriteBatch.
   std::uint32_t inline_commit_bytes_max = 128u << 10;
@@ -57,8 +56,8 @@ struct VolumeOptions {
   // The superblock's metadata::generation_to_note(). If a newer one was noted, the opening is
   // refused; an opening for writing notes it. 0: neither.
   std::uint64_t superblock_generation = 0;
-  // Called with the opened database before anything is changed but for the database's own recovery.
-  // Its error ends the opening.
+  // Called with the opened database, which may have recovered itself, and before anything else is
+  // changed. An error ends the opening.
   std::function<Result<>(const metadata::Database&)> accept = nullptr;
 };
 
@@ -92,7 +91,9 @@ class Mounted final : private CommitSource, private DurableObserver, private Row
                          std::uint64_t superblock_generation = 0,
                          engine::Padding padding = engine::Padding::none);
 
-  // Opens the database and the store, recovers, removes orphans, and starts the committer.
+  // Opens the database and the store, recovers, removes orphans, and starts the committer. Errors:
+  // those of Database::open(), SegmentStore::open() and accept; rolled_back if the keyring or the
+  // superblock is older than noted.
   static Result<std::unique_ptr<Mounted>> open(
       std::shared_ptr<metadata::BackingDirectory> directory,
       std::shared_ptr<const metadata::KeyTree> keys, std::uint64_t keyring_generation,
@@ -104,7 +105,8 @@ class Mounted final : private CommitSource, private DurableObserver, private Row
       std::unique_ptr<metadata::Database> database, std::shared_ptr<const metadata::KeyTree> keys,
       std::uint64_t keyring_generation, std::unique_ptr<engine::Engine> engine,
       const VolumeOptions& options);
-  ~Mounted() override;  // without close() before it, as after a crash
+  // Without close() before it, the volume is left as after a crash.
+  ~Mounted() override;
   // Commits everything and leaves the volume clean. No other thread may use the parts any more.
   Result<> close();
 
@@ -115,8 +117,8 @@ class Mounted final : private CommitSource, private DurableObserver, private Row
   Result<CompactionReport> compact(CompactionGoal goal, const CompactionProgress& progress);
   // Commits everything, and keeps all files that this commit names until the snapshot's hold is
   // destroyed. Until then deleting frees none of them; everything else goes on. Data that a full
-  // disk refused is not part of the snapshot. Errors: busy past backup_count_max; read_only, where
-  // nothing changes anyway.
+  // disk refused is not part of the snapshot. Errors: busy if backup_count_max backups are under
+  // way; read_only for a volume that is opened read-only, which needs no snapshot.
   Result<BackupSnapshot> begin_backup();
   // Commits everything, writes a checkpoint of that state under the current epoch in segments of
   // its own, and commits again. With only_this no record of an earlier checkpoint is left. It takes
@@ -126,12 +128,14 @@ class Mounted final : private CommitSource, private DurableObserver, private Row
   // Makes later mounts refuse an older keyring; durable when it returns. The keyring of that
   // generation must be durable already. KeyringKeeper calls it. Error: read_only.
   Result<> note_keyring_generation(std::uint64_t generation);
-  // The same for the superblock, with its metadata::generation_to_note(). Does nothing for 0.
+  // Makes later mounts refuse an older superblock. generation is its
+  // metadata::generation_to_note(); 0 does nothing.
   Result<> note_superblock_generation(std::uint64_t generation);
   // Puts a row of the table system. With at_once it is durable when this returns, otherwise with
   // the next commit. Error: read_only.
   Result<> put_system_row(std::string_view key, std::string row, bool at_once);
-  // Error: read_only if the volume takes no changes, or none any more.
+  // Error: read_only if the volume was opened read-only, or has stopped taking changes after an
+  // error.
   Result<> check_writable() const { return admission_.check_writable(); }
 
   VolumeStats stats() const;

@@ -31,7 +31,7 @@ Result<DatabaseState> state_of_database(
     const metadata::VolumeKeys& volume, const RepairPlan& plan, const DatabaseEdit& edit);
 // Durable when it returns.
 Result<> swap_databases(metadata::BackingDirectory& directory, const DatabaseEdit& edit);
-// A folder with its files, if it is there.
+// Removes a folder and its files. No error if it does not exist.
 Result<> remove_folder(metadata::BackingDirectory& directory, const std::string& folder);
 // Whether a swap was interrupted, so that a database lies under a temporary name.
 bool is_swap_interrupted(metadata::BackingDirectory& directory);

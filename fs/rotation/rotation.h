@@ -208,10 +208,9 @@ class Rotation {
 
   // One thread at a time begins, works or ends. Locked before mutex_.
   Mutex work_mutex_;
-  // Under work_mutex_.
   Progress progress_ NACRE_GUARDED_BY(work_mutex_);
   // The digest of the superblock with which the volume was opened, or that this object has written
-  // since. No other writer exists. None if it could not be read again. Under work_mutex_.
+  // since. No other writer exists. None if it could not be read again.
   std::optional<engine::Sha256Digest> known_superblock_ NACRE_GUARDED_BY(work_mutex_);
 
   mutable Mutex mutex_;

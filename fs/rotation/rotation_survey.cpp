@@ -94,7 +94,7 @@ Result<> Rotation::note_surveyed(std::uint64_t bytes, Mode mode, Survey& survey)
 }
 
 Result<> Rotation::survey(const RotationOptions& options, Mode mode) {
-  // Those of a survey that did not come to its end.
+  // Removes the digests of a survey that did not come to its end.
   NACRE_TRY(forget_digests());
   NACRE_TRY(mounted_.store().begin_survey());
   GenuineRecords& genuine = mounted_.store().genuine_records();

@@ -185,9 +185,8 @@ class Rebuild {
 
   Result<> append(std::vector<FoundRecord*>& batch, std::vector<Bytes>& bytes) {
     const std::vector<ByteView> views(bytes.begin(), bytes.end());
-    // If the keys of the volume were being rotated, some records are of an older epoch; they are
-    // sealed
-    // anew.
+    // If the keys of the volume were being rotated, some records are of an older epoch. They are
+    // sealed anew.
     const PreparedMove prepared = store_->prepare_move(views);
     for (const auto& name : prepared.names) {
       if (!name) return tl::unexpected(name.error());  // they could be opened a moment ago

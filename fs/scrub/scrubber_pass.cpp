@@ -139,8 +139,7 @@ Result<> Scrubber::scrub_segments() {
 
 Result<> Scrubber::scrub_segment(SegmentNumber number, const SegmentRow& row, std::uint64_t begin) {
   // The segment is looked up by its name, because the file that the store has open may no longer
-  // lie
-  // there.
+  // lie there.
   const auto found = find_segment(mounted_.directory(), number, row);
   const std::string path = found.value_or(segment_path(number));
   const auto file = mounted_.directory().open(path, metadata::OpenMode::read);

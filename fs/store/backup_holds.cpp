@@ -26,7 +26,7 @@ class BackupHolds::Hold final : public BackupHold {
   }
   bool is_given_up() const override { return given_up_.load(std::memory_order_acquire); }
 
-  // Under the owner's mutex.
+  // Called with the owner's mutex held.
   std::shared_ptr<const void> give_up() {
     owner_.mutex_.assert_held();
     given_up_.store(true, std::memory_order_release);

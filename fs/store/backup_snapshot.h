@@ -18,9 +18,9 @@ struct BackupFile {
   bool operator==(const BackupFile&) const = default;
 };
 
-// Keeps the files that a backup copies in place while it exists. On a full disk that may end
-// earlier. From then on files of the snapshot are removed, and the backup that copies them must be
-// told.
+// While it exists, the files that a backup copies stay in place. On a full disk they may be given
+// up earlier (is_given_up()). From then on files of the snapshot are removed, so the backup must
+// end.
 class BackupHold {
  public:
   virtual ~BackupHold() = default;

@@ -123,7 +123,7 @@ class Ballast {
 
   const std::shared_ptr<metadata::BackingDirectory> directory_;
   const std::uint64_t move_bytes_;
-  Mutex mutex_;  // one thread at a time changes the file or looks at the disk
+  Mutex mutex_;  // held while a thread changes the file or asks for the free space
   std::atomic<State> state_{State::released};
   // The bytes that may be taken before the disk is looked at again.
   std::atomic<std::int64_t> granted_bytes_{0};

@@ -5,7 +5,8 @@
 //
 // The class keeps no state besides the database's open group. The caller of a change holds the
 // operation lock and the file's own lock, so two threads never change one file's map at once. Any
-// thread may read.
+// thread may read. Errors of all calls, besides those that are named: corrupt for a bad row, and
+// those of the database.
 #pragma once
 
 #include <cstdint>
@@ -66,9 +67,10 @@ class ChunkMap {
   Result<std::int64_t> replace_chunk(InodeNumber inode, ChunkIndex index, const MappedChunk& old,
                                      const metadata::ChunkRow& row);
   // Makes [first, first + count) a hole and joins it with one that ends at first. Extends the map
-  // if it ended at first.
+  // if it ended at first. Returns the change of data bytes.
   Result<std::int64_t> set_hole(InodeNumber inode, ChunkIndex first, std::uint64_t count);
   // Cuts the map down to size bytes: removes rows past it and shrinks the last chunk's valid sizes.
+  // Returns the change of data bytes.
   Result<std::int64_t> truncate(InodeNumber inode, std::uint64_t size);
   // Removes up to row_count_max rows of a file that is going away, from chunk from on. The rows
   // before it are gone already, and the scan does not pass their deletion marks again. Returns the

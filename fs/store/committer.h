@@ -79,7 +79,7 @@ class Committer {
     std::function<bool()> make_room = nullptr;
   };
   Committer(metadata::Database& database, SegmentStore& store, Options options);
-  ~Committer();  // stop() without a last commit
+  ~Committer();  // ends the thread without a last commit
 
   // source outlives the committer's thread.
   void start(CommitSource& source);
@@ -128,7 +128,7 @@ class Committer {
   void run() NACRE_EXCLUDES(mutex_);
   void stay_awake() const;
   Result<> commit_group(const CommitScope& scope);
-  // False if nothing changed.
+  // Returns false if nothing changed.
   Result<bool> freeze_group() NACRE_EXCLUDES(operations_);
   Result<> finish_group();  // steps (c) to (e)
   template <typename Step>

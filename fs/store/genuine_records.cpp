@@ -42,7 +42,8 @@ class GenuineRecords::Walk final : public SegmentVisitor {
     if (failure_) return tl::unexpected(*failure_);
     if (passed_bytes_ >= step_bytes) NACRE_TRY(go_on());
     const auto noted = records_.note(header, bytes);
-    // Somebody changed it between the judgement and now, or has put it into a second place.
+    // If the error is a verdict, an attacker changed the record after judge(), or put a copy of it
+    // into a second place. The digest that is there stays.
     if (!noted && !is_verdict(noted.error().code)) return noted;
     return records_.commit_rows(order_);
   }
@@ -57,7 +58,8 @@ class GenuineRecords::Walk final : public SegmentVisitor {
     if (!judged && !is_verdict(judged.error().code) && !failure_) failure_ = judged.error();
     return judged;
   }
-  // What is left can take as long as somebody likes, so the rows are asked.
+  // An attacker can make the rest of the walk take any time. So it ends here, and the rows say
+  // which records count.
   Result<> gave_up(std::uint64_t) override {
     is_unsettled_ = true;
     return fail(ErrorCode::cancelled, "the rows say which records count");

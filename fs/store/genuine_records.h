@@ -8,7 +8,8 @@
 // A survey makes these digests while the volume is in use, and no other thread waits for it. The
 // segments that were there when it began are read from the medium. What is appended later gets its
 // digest from memory, before it is written. A digest that was made is never replaced: from then on
-// the record counts only with it, so what somebody changes on the medium later stays a forgery.
+// the record counts only with it, so bytes that an attacker changes on the medium later stay a
+// forgery.
 #pragma once
 
 #include <atomic>
@@ -88,7 +89,7 @@ class GenuineRecords {
   std::vector<metadata::SegmentNumber> segments_;  // those to be walked
   std::set<metadata::SegmentNumber> unsettled_;
 
-  Mutex mutex_;  // between looking for a digest and putting it
+  Mutex mutex_;  // held from the look-up of a digest until it is put
   std::uint64_t new_row_count_ NACRE_GUARDED_BY(mutex_) = 0;  // since the last commit here
 };
 

@@ -66,7 +66,8 @@ Result<> RecordKeys::check_digest(const engine::RecordHeader& header, ByteView r
       record);
 }
 
-// Otherwise what somebody changed after it was read would get another digest where it is moved.
+// Without this check, a record that an attacker changed after the survey had read it would get
+// another digest when compaction moves it.
 Result<> RecordKeys::check_surveyed(const engine::RecordHeader& header, ByteView record) const {
   NACRE_ASSIGN(const auto value,
                database_.get(metadata::Table::system,

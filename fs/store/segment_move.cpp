@@ -141,7 +141,8 @@ Result<PreparedMove> SegmentStoreImpl::reseal_in(Work& work, std::span<const Byt
       move.names[i] = tl::unexpected(header.error());
       continue;
     }
-    // Of each record, though neighbours mostly share a key: the record itself must be genuine, too.
+    // Asked for each record, although neighbours mostly share a key: find() also checks that this
+    // very record is genuine.
     const auto key = record_keys_.find(*header, records[i]);
     if (!key) {
       move.names[i] = tl::unexpected(key.error());

@@ -187,7 +187,7 @@ Result<SealedBatch> SegmentStoreImpl::append_to(bool checkpoint, const metadata:
   auto pins = std::make_shared<Pins>();
   pins->versions = in_hand_.mark(next_version_);
   std::span<SealedRecord> records(sealed.records);
-  // Of two payloads one is with the engine, while this thread makes or writes the other one.
+  // Two payloads take turns: one is with the engine while this thread makes or writes the other.
   std::optional<Batch> before;
   Result<> outcome;
   while (outcome && !requests.empty()) {

@@ -77,7 +77,8 @@ struct SealedRecord {
 struct SealedBatch {
   // In the order of the requests. Moved records come without a version.
   std::vector<SealedRecord> records;
-  // Keeps the segments from being removed until the rows that name the records are in place.
+  // Keeps the segments from being removed. The caller holds it until the rows that name the records
+  // are in place.
   std::shared_ptr<const void> pin;
 };
 
@@ -174,7 +175,7 @@ struct SegmentStats {
   std::uint64_t appended_bytes = 0;
   std::uint64_t plain_bytes = 0;  // the plain size of the appended records
   std::uint64_t moved_records = 0;
-  // What compaction appended again.
+  // The bytes that compaction appended again.
   std::uint64_t moved_bytes = 0;
   // The records appended since the mount, by engine::Codec. Content that cannot be packed counts
   // under none.
@@ -248,8 +249,8 @@ class SegmentStore {
   virtual Result<SealedBatch> append_checkpoint(std::span<const SealRequest> requests) = 0;
   // Makes the next checkpoint begin a segment of its own.
   virtual void close_checkpoint() = 0;
-  // As of the last stage(): each record of a lower version is named by rows that were staged until
-  // then, or no row will ever name it.
+  // A bound, as of the last stage(): each record of a lower version is named by rows that were
+  // staged until then, or no row will ever name it.
   virtual RecordVersion settled_version() const = 0;
   // Opens records to learn what each of them is. Records of an older epoch come back sealed anew
   // under the current one, the others unchanged. The records have at most 16 MiB together.
@@ -260,7 +261,7 @@ class SegmentStore {
   // epoch. If fewer names than records come back, the remaining records have no room in this batch.
   // The returned records lie in the memory until its next use.
   virtual PreparedMove prepare_move(std::span<const ByteView> records, MoveMemory& memory) = 0;
-  // As RecordKeys::authenticate().
+  // Like RecordKeys::authenticate().
   virtual Result<> authenticate(const engine::RecordHeader& header, ByteView record) const = 0;
   // Appends records that prepare_move() returned, apart from the records that append() makes, so
   // that records that have lived long stay together. Returns none if an epoch began in the

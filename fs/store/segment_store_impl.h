@@ -229,7 +229,7 @@ class SegmentStoreImpl final : public SegmentStore {
   using AppenderLocks = std::vector<std::unique_lock<Mutex>>;
   AppenderLocks lock_appenders();
   Result<std::shared_ptr<WriteSession>> draw_session() NACRE_REQUIRES(session_mutex_);
-  // Under lock_appenders().
+  // Called while the locks of lock_appenders() are held.
   void take_session(std::shared_ptr<WriteSession> session) NACRE_REQUIRES(session_mutex_);
   Result<> renew_versions() NACRE_EXCLUDES(session_mutex_);
   // The maximum size of a record under any suite.

@@ -63,9 +63,9 @@ inline constexpr std::string_view arriving_suffix = ".seg.new";
 // A segment that nacre backup is still writing.
 inline constexpr std::string_view unfinished_suffix = ".seg.part";
 std::string arriving_segment_path(metadata::SegmentNumber number);
-// The path at which the segment of that row is, or should be. The segment's own name counts, unless
-// the file there does not fit the row (session and size) and the arriving one does: anybody can
-// copy a header.
+// The path at which the segment of that row is, or should be. That is the path of its own name,
+// unless the file there does not fit the row (session and size) and the arriving one does. The
+// header alone proves nothing, since it is in the clear and can be copied.
 Result<std::string> find_segment(metadata::BackingDirectory& directory,
                                  metadata::SegmentNumber number, const metadata::SegmentRow& row);
 
@@ -148,10 +148,10 @@ class SegmentTable {
   mutable SharedMutex mutex_;  // guards the next three
   std::map<metadata::SegmentNumber, SharedSegment> segments_ NACRE_GUARDED_BY(mutex_);
   std::uint64_t next_number_ NACRE_GUARDED_BY(mutex_) = 1;
-  // The number that the row has.
+  // The value of next_number_ in the table system.
   std::uint64_t staged_next_number_ NACRE_GUARDED_BY(mutex_) = 1;
   std::set<metadata::SegmentNumber>
-      arriving_;  // in a read-only mount: those that still have the arriving name
+      arriving_;  // in a read-only mount: segments whose files still have the arriving name
   std::atomic<bool> folder_unsynced_{false};
   // Segments whose rows are erased in the group being committed.
   std::vector<SharedSegment> doomed_;

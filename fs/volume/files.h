@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The content of files: the rules around FileData, which does the work, and when content becomes
-// durable.
+// durable. volume.h has the contracts of the calls. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -45,7 +45,7 @@ class Files : public VolumePart {
   // Bytes that are taken and not on the disk yet. A caller that also asks for the disk's room asks
   // for that afterwards.
   std::uint64_t unwritten_bytes() const;
-  // Sets nothing aside, but refuses what can never fit.
+  // Admits the allocation of bytes. It reserves nothing, but refuses what can never fit.
   Result<> admit_allocation(std::uint64_t bytes);
   Result<> begin_change(Inode& inode, WriteFlags flags);
   static Result<> check_append_only(FileData& data, std::uint64_t offset, ByteView bytes);

@@ -133,7 +133,7 @@ class InodeRef {
   Inode* inode_ = nullptr;
 };
 
-// All InodeRefs are gone before it is destroyed.
+// Destroyed after all its InodeRefs.
 class InodeTable {
  public:
   // retire gets the inodes to erase. It is called on the thread that released them, with the locks
@@ -155,7 +155,7 @@ class InodeTable {
   // Returns whether lookups are left.
   bool forget(InodeNumber number, std::uint64_t lookups);
 
-  // Puts the inode on the list of inodes to stage. locked is its lock.
+  // Puts the inode on the list of inodes to stage. locked is the lock of inode.
   void mark_dirty(Inode& inode, Inode::Locked& locked) NACRE_EXCLUDES(lists_mutex_);
   // Inodes that are loaded from now on may belong to this group; they are not durable before it is.
   std::vector<InodeRef> take_dirty(std::uint64_t group) NACRE_EXCLUDES(lists_mutex_);
@@ -164,7 +164,7 @@ class InodeTable {
   // Drops inodes that had to stay only because their data was still being written.
   void drop_lingering() NACRE_EXCLUDES(lists_mutex_);
 
-  // From now on no inode is dropped or retired, since the volume is closing.
+  // From now on no inode is dropped or retired. Called when the volume closes.
   void keep_everything() { closing_ = true; }
 
   struct Count {

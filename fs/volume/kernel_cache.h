@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cache above a mounted volume, which is the kernel's.
+// The kernel's page cache above a mounted volume, as far as the volume makes calls to it.
 #pragma once
 
 #include <atomic>

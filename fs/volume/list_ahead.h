@@ -60,7 +60,8 @@ class ListAhead {
   void read_wanted();
   // Waits while another thread reads exactly this piece. Called under no lock.
   void wait_for(InodeNumber directory, std::uint64_t from);
-  // Callers of these three hold the namespace lock, and those of drop() hold it exclusively.
+  // Keep a piece, take out the piece that begins there (none if it is not kept), and drop all
+  // pieces of a directory. Callers hold the namespace lock, those of drop() exclusively.
   void keep(ListPiece piece);
   std::optional<ListPiece> take(InodeNumber directory, std::uint64_t from);
   void drop(InodeNumber directory);

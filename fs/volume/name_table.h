@@ -2,8 +2,8 @@
 // The rows of directories: which name in which directory means which inode. Names are ordered by a
 // keyed hash, so a place in a directory is a number that stays right while names come and go.
 //
-// The class keeps no state besides the database's open group, and is thread-safe for reads. A
-// thread that changes names holds the operation lock and the namespace lock.
+// The class keeps no state besides the database's open group, and any thread may read. A thread
+// that changes names holds the operation lock and the namespace lock.
 #pragma once
 
 #include <array>

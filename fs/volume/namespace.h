@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names: which name in which directory means which inode, and the end of inodes that have none. The
-// methods are in names.cpp, create.cpp, rename.cpp, directories.cpp and orphans.cpp.
+// Names: which name in which directory means which inode, and the end of inodes that have no name.
+// volume.h has the contracts of the calls. Thread-safe. The methods are in names.cpp, create.cpp,
+// rename.cpp, directories.cpp and orphans.cpp.
 #pragma once
 
 #include <cstdint>

@@ -47,7 +47,7 @@ class Staging {
   void mark_dirty(Inode& inode, Inode::Locked& locked);  // locked is the inode's lock
   void note_namespace_change();
   void note_move(const Inode& inode) NACRE_EXCLUDES(moves_mutex_);
-  // Whether it got a name in this group.
+  // Whether the file got a name in this group.
   bool is_moved(InodeNumber inode) NACRE_EXCLUDES(moves_mutex_);
   Result<InodeNumber> next_inode_number();  // no_space until the next commit
   void add_inode() { ++inode_count_; }
@@ -61,6 +61,7 @@ class Staging {
   // ends the commit.
   Result<> note_flushed(const CommitScope& scope, const Moves& moves, Result<> flushed,
                         FileFailures failures) NACRE_EXCLUDES(moves_mutex_);
+  // The files of moves() for which are_unflushed returns true.
   std::set<InodeNumber> moves_that(const std::function<bool(InodeNumber)>& are_unflushed)
       NACRE_EXCLUDES(moves_mutex_);
   // Called under the exclusive operation lock. Returns true if an inode changed.
@@ -70,8 +71,9 @@ class Staging {
   // Why the file's last flush failed; null if it did not.
   const Error* failure_of(InodeNumber inode) const;
 
+  // Whether the inode, its data and all names are durable as they are now.
   bool is_durable(Inode& inode);
-  // Of the last flush of everything.
+  // The error of the last flush of everything, if it failed.
   Result<> file_error() NACRE_EXCLUDES(moves_mutex_);
   // The next stage() is the last one. It gives back the numbers that were set aside.
   void begin_closing() { closing_ = true; }

@@ -8,6 +8,11 @@
 // Thread-safe. Each entry that lookup(), make_*(), link() or read_directory(with attributes)
 // returns counts as one lookup of its inode until forget() takes it back. An inode whose last name
 // is gone lives on until its lookups are forgotten, and at the latest until the next mount.
+//
+// A call fails as the POSIX call of the same purpose does (not_found, exists, not_empty,
+// not_permitted, too_many_links, no_attribute, …). Any call may also return: stale if the inode is
+// gone; corrupt, tampered, missing or io if stored data is damaged or cannot be read;
+// out_of_memory. Calls that change something may return read_only, and no_space if they need room.
 #pragma once
 
 #include <cstdint>
@@ -142,8 +147,8 @@ class Volume {
   virtual Result<Attributes> attributes(InodeNumber inode) = 0;
   virtual Result<Attributes> change_attributes(InodeNumber inode,
                                                const AttributeChange& change) = 0;
-  // inode_flag_*. Content that the kernel still holds must have been written before: an immutable
-  // file takes no writes at all, not even late ones.
+  // Sets the inode's flags (metadata::inode_flag_*). The caller first writes the content that the
+  // kernel still holds: an immutable file takes no writes at all, not even late ones.
   virtual Result<> set_flags(InodeNumber inode, std::uint32_t flags) = 0;
   virtual Result<std::string> get_xattr(InodeNumber inode, std::string_view name) = 0;
   virtual Result<> set_xattr(InodeNumber inode, std::string_view name, std::string_view value,
@@ -151,11 +156,12 @@ class Volume {
   virtual Result<> remove_xattr(InodeNumber inode, std::string_view name) = 0;
   virtual Result<std::vector<std::string>> list_xattrs(InodeNumber inode) = 0;
 
-  // Data.
+  // Data of regular files.
+  // Reads up to out.size() bytes; fewer only at the end of the file.
   virtual Result<std::size_t> read(InodeNumber inode, std::uint64_t offset,
                                    MutableByteView out) = 0;
-  // The same bytes without a copy, if they lie in memory. Otherwise they are read into buffer, at
-  // their place in it.
+  // Like read(), but returns views. Bytes that lie in memory are not copied. The others are read
+  // into buffer, each at its place, so buffer must live as long as the result is used.
   virtual Result<FileBytes> view(InodeNumber inode, std::uint64_t offset,
                                  MutableByteView buffer) = 0;
   virtual Result<> write(InodeNumber inode, std::uint64_t offset, ByteView bytes,

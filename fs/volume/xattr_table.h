@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rows of extended attributes. The class keeps no state besides the database's open group, and
 // is thread-safe for reads. A thread that changes attributes holds the operation lock and the
-// inode's lock. Names and values are any bytes; the caller
-// checks their sizes (xattrs.cpp).
+// inode's lock. Names and values are any bytes; the caller checks their sizes (xattrs.cpp).
 #pragma once
 
 #include <cstdint>

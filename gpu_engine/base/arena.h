@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the engine and of its callers.
+// Memory for payloads: page-locked or ordinary, and wiped when it is freed.
 #pragma once
 
 #include <cstddef>

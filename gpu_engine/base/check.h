@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// NACRE_CHECK: a condition at a seam where a wrong state would become wrong data. Checks stay in
-// release builds. When a check fails, the process prints what failed and where, and ends.
+// NACRE_CHECK: a condition that is checked where a wrong state of the program would become wrong
+// data. Checks stay in release builds. When a check fails, the process prints what failed and
+// where, and ends.
 //
 //   NACRE_CHECK(size >= staged, "segment {} shrank from {} to {} bytes", number, staged, size);
 //
@@ -8,8 +9,8 @@
 // caller outside never make a check fail: damage there is an error (corrupt, tampered, missing)
 // that the user gets, and the process goes on.
 //
-// The words are a literal and the arguments are numbers, so that neither names of files nor keys
-// nor content can get into a message. Arguments are evaluated only where the check fails.
+// The message is a literal and the arguments are numbers, so that neither names of files nor keys
+// nor content can get into a message. Arguments are evaluated only if the check fails.
 #pragma once
 
 #include <string_view>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that root makes in somebody else's folder belong to the owner of that folder. So a command
+// Gives files that root makes in another user's folder to the owner of that folder. So a command
 // that is once run with sudo, or by a backup job, leaves nothing behind that the user cannot open.
+// Thread-safe.
 #pragma once
 
 #include <string>
@@ -16,12 +17,13 @@ namespace nacre {
 int give_to_folder_owner(int folder, int made);
 
 // Does the same for the folder name, which this process has just made in parent. Only an empty
-// folder that root owns is given away, since anybody with write access to parent may have put
-// something else in its place.
+// folder that root owns is given away, since any user with write access to parent may have put
+// something else in its place. Returns 0 or an errno, as give_to_folder_owner() does.
 int give_new_folder_to_owner(int parent, const std::string& name);
 
 // Makes the folder and the missing folders above it. New folders are private to their owner, and
-// are given away as above. 0, or errno.
+// are given to the owners of the folders above them, as by give_new_folder_to_owner(). Returns 0 or
+// an errno.
 int make_folders_for_owner(const std::string& path);
 
 }  // namespace nacre

@@ -2,10 +2,9 @@
 // The standard library's mutexes, locks and condition variable, with annotations for clang's
 // thread-safety analysis. They cost as much as the standard ones.
 //
-// To the analysis the predicate of a wait is a function of its own, so the predicate repeats which
-// mutex it needs:
+// The analysis treats the predicate of a wait as a separate function. So the predicate must say
+// which mutex it needs:
 //
-//   const LockGuard lock(mutex_);
 //   UniqueLock lock(mutex_);
 //   wake_.wait(lock, [&]() NACRE_REQUIRES(mutex_) { return is_stopping_; });
 //

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Result<T> and Error: how every function of the project that can fail says so.
+// Result<T> and Error: what every function of the project that can fail returns.
 //
 // Foreign errors (errno, rocksdb::Status, OpenSSL, cudaError_t) are translated into an ErrorCode
 // once, in the folder that owns the foreign library. Verdicts about data stay apart all the way to
@@ -22,10 +22,10 @@ enum class ErrorCode : std::uint8_t {
   wrong_key,    // the secret does not open this volume
   missing,      // a record, segment or file that the metadata names is not there
   rolled_back,  // a part of the volume is older than another part says it must be
-  // Trouble with the request or the world.
+  // The request is wrong, or the system cannot fulfil it.
   invalid_argument,
   unsupported,  // a format version, feature or operation that this build does not have
-  busy,         // somebody else is using it
+  busy,         // another process or operation is using it
   no_space,     // ENOSPC, EDQUOT
   io,           // EIO and similar errors
   read_only,    // EROFS

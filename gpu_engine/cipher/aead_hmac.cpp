@@ -4,8 +4,8 @@
 //
 //   CTR  first counter block = nonce, then four zero bytes
 //   CBC  IV = block cipher under the IV key of: nonce, then four zero bytes (128-bit blocks),
-//        or the nonce's last eight bytes (64-bit blocks). Nobody without the key can foresee
-//        the IV, as CBC needs (SP 800-38A, appendix C).
+//        or the nonce's last eight bytes (64-bit blocks). Without the key the IV cannot be
+//        predicted, as CBC needs (SP 800-38A, appendix C).
 //   tag  HMAC-SHA256(HMAC key, size of AAD u64, size of ciphertext u64, AAD, IV, ciphertext)
 //
 // The sizes come first, so that no two messages give the same input. The tag is checked before

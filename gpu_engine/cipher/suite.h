@@ -43,8 +43,8 @@ Result<CipherSuite> suite_from_name(std::string_view name);
 Result<CipherSuite> suite_from_number(std::uint8_t number);
 
 // The size of the suite's whole key, which consists of the encryption key, then for CBC the key of
-// the initialization vectors, then for ctr_hmac and cbc_hmac the HMAC key. This and the next
-// functions want a known suite.
+// the initialization vectors, then for ctr_hmac and cbc_hmac the HMAC key. suite must be a known
+// one here and in the following functions.
 std::size_t key_size_bytes(CipherSuite suite);
 std::size_t tag_size_bytes(CipherSuite suite);
 BlockCipher block_cipher(CipherSuite suite);

@@ -65,10 +65,10 @@ std::size_t stream_size_bound(Codec codec, std::size_t plain_size);
 // message_size_bytes_max), range (out is too small), out_of_memory.
 Result<std::size_t> compress(Codec codec, int level, ByteView plain, MutableByteView out);
 
-// As compress(), but out may be of any size. Returns nothing when the stream would not fit or would
-// be longer than size_max, when the arguments are not valid, or when zstd gets no memory. So a
-// sealer can compress straight into a record that has no room for the bound. Some codecs run faster
-// when out has more room than size_max.
+// The same as compress(), but out may be of any size. Returns nothing when the stream would not fit
+// or would be longer than size_max, when the arguments are not valid, or when zstd gets no memory.
+// So a sealer can compress straight into a record that has no room for the bound. Some codecs run
+// faster when out has more room than size_max.
 std::optional<std::size_t> compress_to_fit(Codec codec, int level, ByteView plain,
                                            MutableByteView out, std::size_t size_max = SIZE_MAX);
 

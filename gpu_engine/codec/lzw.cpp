@@ -36,9 +36,26 @@
 // Here the table is a hash table that forgets: a bucket holds two strings, and a third one replaces
 // the older. Each step waits for the look-up of the step before it, so several pieces of a
 // sub-block take turns, a byte of each.
-// The decoder uses that each string is a stretch of the plain bytes: string 258 + k begins where
-// the k-th code's string was written, and is one byte longer. So an entry is (position, size), and
-// each code costs one copy; no string is spelled out byte by byte from its end.
+//
+// The plain loop of a decoder, without its checks:
+//
+//   for (j = 0;; ++j) {
+//     code = the next width(j) bits;  if it is the end: break;  if it is clear: j = -1, continue;
+//     if (j > 0) string[258 + j - 1] = string of the code before + first byte of code's string;
+//     write code's string;
+//   }
+//
+// The usual table has a parent and a last byte for each string, so a string is spelled out byte by
+// byte, from its end. The steps from there:
+//
+// 1. No spelling. String 258 + k is what code k wrote, and the byte after it. So it is a stretch of
+//    the plain bytes: an entry is (position, size), and each code costs one copy.
+// 2. Entries in advance. When code k is written, both fields of entry 258 + k are known, although
+//    the last byte of its string is not written yet. Only if the next code names this very string
+//    must the last byte be put right after the copy (take()).
+// 3. Groups of four codes. While the width stays the same, one load gives four codes. Each string
+//    of at most 16 bytes (32 where strings are long) costs one copy of that size, and the next
+//    string overwrites the surplus. All other codes, and the end of a piece, go through take().
 #include <algorithm>
 #include <array>
 #include <bit>

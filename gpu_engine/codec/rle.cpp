@@ -21,6 +21,23 @@
 // otherwise the literals do. This encoder first compares 16 bytes at a time with their successors,
 // and keeps the results as one bit a byte. So it skips 64 bytes without runs in one step, and finds
 // a run's end by counting trailing zeros.
+//
+// The plain loop of the decoder (decode_piece()), without its checks:
+//
+//   while (from != from_end) {
+//     h = *from++;
+//     if (h < 128)       copy h + 1 bytes, from += h + 1;      // literals
+//     else if (h > 128)  repeat *from++, 257 - h times;        // a run
+//   }
+//
+// The steps from there (decode_groups()):
+//
+// 1. Sizes without loops. Most groups are short. So each is copied or filled in whole steps of
+//    step_bytes, and the next group overwrites the surplus.
+// 2. No check for each byte. This works as long as both places are so far from the ends of the
+//    sub-block that a pair of the longest groups fits. The plain loop decodes what is left.
+// 3. Literals and a run as a pair. A run usually follows literals, so the processor predicts that
+//    branch, and the place of the next group does not wait for the run's header.
 #include <algorithm>
 #include <array>
 #include <bit>

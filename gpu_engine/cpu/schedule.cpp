@@ -20,7 +20,7 @@ constexpr std::uint64_t task_cost_ns = 64u << 10;
 constexpr std::uint64_t message_cost_ns = 200;
 constexpr std::uint64_t part_size_bytes_min = 64u << 10;
 // How many parts a message has for each worker: more than one, so that a thread that comes late
-// finds work and delays nobody.
+// still finds work, and the others need not wait for it.
 constexpr std::uint64_t parts_per_worker = 4;
 
 // Picoseconds a byte.

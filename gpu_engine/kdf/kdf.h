@@ -60,10 +60,10 @@ Result<SecretBytes> argon2id(ByteView passphrase, ByteView salt, const Argon2Par
 // one pass. Runs argon2id() once to measure.
 Argon2Parameters calibrate_argon2(std::uint32_t target_ms);
 
-// Physical memory; 0 when the system does not report it.
+// The machine's physical memory in KiB. It is 0 if the system does not report it.
 std::uint64_t machine_memory_kib();
-// How much memory this process could still get: MemAvailable and free swap, within the limits of
-// the process's control groups. UINT64_MAX when the system reports neither.
+// The memory in KiB that this process could still get: MemAvailable and free swap, within the
+// limits of the process's control groups. UINT64_MAX if the system reports neither.
 std::uint64_t available_memory_kib();
 
 // Fills out from getrandom(2). Ends the process when the kernel gives no random bytes.

@@ -180,8 +180,8 @@ std::optional<CostModel> CostModel::read(const std::string& file, const std::str
 
 namespace {
 
-// Makes the file if there is none of that name. In somebody else's folder, as under sudo, the file
-// belongs to that user.
+// Makes the file if there is none of that name. If the folder belongs to another user, as under
+// sudo, the file is given to that user.
 bool write_new_file(const std::filesystem::path& path, std::string_view text) {
   const int folder = open(path.parent_path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return false;

@@ -2,7 +2,7 @@
 // Decides which payloads go, as a trial, to the backend that is predicted to be slower. Without
 // trials a wrong prediction for that backend would never be corrected.
 //
-// Of each class and size the fourth payload is the first trial. The next trials come 16, then 128,
+// The first trial of each class and size is its fourth payload. The next trials come 16, then 128,
 // then each time 256 payloads later; at most 16 after the two backends have changed places, and 4
 // after a trial that ended sooner than predicted for the better backend. A trial with a larger
 // predicted loss is rarer: as many payloads come first as make the loss a hundredth of their time,

@@ -19,7 +19,7 @@ enum class WorkKind : std::uint8_t {
   unseal,
   compress,
   decompress,
-  // Under a suite with HMAC, where one thread of a device hashes a whole message.
+  // These two use a suite with HMAC: on a device one thread hashes a whole message.
   seal_hmac,
   unseal_hmac,
   // The kinds from here on are one class each.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides which paths within a volume's folder are valid.
+// Decides which paths within a volume's folder are valid. Pure functions, which look at no file.
 #pragma once
 
 #include <string_view>

@@ -8,7 +8,8 @@
 
 namespace nacre::metadata {
 
-// A number that is not listed gives io: the medium, or the way to it, does not work.
+// The code for an errno. A number without a code of its own gives io: the medium, or the way to it,
+// does not work.
 ErrorCode code_of_errno(int number);
 
 // The message is "where: TEXT", with the system's text for the number.

@@ -41,7 +41,7 @@ enum class FileKinds : std::uint8_t { all, regular };
 // system's.
 Result<FileDescriptor> open_regular_file(const std::string& path);
 
-// where is the place in messages.
+// Makes an open file of a descriptor. where is its path in messages.
 std::unique_ptr<BackingFile> make_posix_file(FileDescriptor descriptor, std::string where);
 
 }  // namespace nacre::metadata

@@ -22,7 +22,7 @@ struct ChosenCopy {
 };
 
 // Reads both copies. generation_of checks a text as far as that is possible without keys, and
-// returns its generation. The result is:
+// returns its generation, or the error that makes this copy bad. The result is:
 //   both the same         that text
 //   one of them bad       the other, with a warning
 //   an older and a newer  the newer, with a warning

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file "lock" of a volume: one writer, or any number of readers.
 //
-// flock(2) on the file is the truth; its content only says whom to name, and content that a dead
-// holder left is no obstacle. Nacre never removes the file. Somebody else may, so the volume's
-// folder is locked as well, where the file system can lock folders. A writer's content is one line
-// of JSON:
+// flock(2) on the file decides. The content only names the holder for messages; content that a dead
+// process left is no obstacle. Nacre never removes the file. Another program may, so the volume's
+// folder is locked as well, if the file system can lock folders. A writer's content is one line of
+// JSON:
 //   {"host":"h","mode":"rw","mountpoint":"/mnt/x","pid":123,"since":"2026-01-31T23:59:59Z"}
 // mountpoint is empty when the volume is open without being mounted (mkfs, fsck). Readers write
 // nothing.

@@ -174,8 +174,7 @@ struct SessionRow {
 
 // Rows that exist while keys are rotated in format 2: the digests of the records that were there
 // when the rotation began, and, once all digests are there, the epoch below which no other record
-// counts.
-// docs/FORMAT.md, "Records of older epochs".
+// counts. docs/FORMAT.md, "Records of older epochs".
 inline constexpr std::string_view system_key_genuine = "genuine";          // u64
 inline constexpr std::string_view system_key_genuine_prefix = "genuine/";  // genuine_key_of()
 std::string genuine_key_of(const engine::SessionSalt& salt, std::uint32_t counter);

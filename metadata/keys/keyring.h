@@ -150,7 +150,8 @@ struct Keyring {
   std::optional<engine::Sha256Digest> previous_superblock;
 };
 
-// Whether the last epoch is of format 2: then everything that is made in it from now on is.
+// Whether the last epoch is of format 2. Everything new is sealed under the last epoch, so it is of
+// that format.
 bool is_of_format_2(const Keyring& keyring);
 // False for a passphrase's recipient that lacks what only the passphrase can make (in format 1 the
 // MAC, in format 2 the seal), because the volume key was changed without the passphrase.

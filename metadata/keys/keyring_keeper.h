@@ -58,11 +58,11 @@ class KeyringKeeper {
   // differs in more than the recipients).
   Result<> replace_recipients(ByteView text) NACRE_EXCLUDES(mutex_);
 
-  // Begins a rotation. make gets the current keyring and returns the next one, which is written
-  // under the volume key of its own keys. taken is called once both copies are durable, before any
-  // other thread can change anything; note_generation() must follow. If writing fails, it is
-  // unknown which of the two keyrings will count: then every later change is refused until the
-  // volume is opened anew.
+  // Begins a rotation. make gets the current keyring and returns the next one together with its
+  // keys. The next keyring is written under the new volume key. taken is called once both copies
+  // are durable, before any other thread can change anything; note_generation() must follow. If
+  // writing fails, it is unknown which of the two keyrings will count: then every later change is
+  // refused until the volume is opened anew.
   using MakeKeyring = std::function<Result<KeyringRotation>(const Keyring& current)>;
   // around, if it is given, gets the new keyring's keys and a function, commit, that writes the
   // keyring and calls taken. It calls commit once or not at all. Before and after that call no
@@ -93,7 +93,7 @@ class KeyringKeeper {
   const NoteGeneration note_generation_;
   mutable Mutex mutex_;  // held while files are written
   Keyring current_ NACRE_GUARDED_BY(mutex_);
-  // whether rotate() failed, so that it is unknown which keyring is there
+  // Whether rotate() failed, so that it is unknown which keyring is on the medium.
   bool is_unknown_ NACRE_GUARDED_BY(mutex_) = false;
 };
 

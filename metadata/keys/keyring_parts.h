@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts that making, opening and changing a keyring share: how fields are derived and bound to
-// each other. Internal to metadata/; keyring.h has the format.
+// each other. Internal to metadata/; keyring.h has the format. Thread-safe.
 #pragma once
 
 #include <string>

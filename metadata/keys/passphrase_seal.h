@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a passphrase gives its recipient in a keyring of format 2: a value that commits to the
 // passphrase, and a key that seals the volume key and, if the recipient has a key pair, its private
-// key.
-// docs/FORMAT.md, "Passphrases", has the derivation. Internal to metadata/.
+// key. docs/FORMAT.md, "Passphrases", has the derivation. Internal to metadata/. Thread-safe.
 #pragma once
 
 #include <optional>

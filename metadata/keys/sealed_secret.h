@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A secret that is sealed under a key: nonce [12], random | AES-256-GCM ciphertext | tag [16]. One
-// key may seal only few secrets: random nonces would collide after some 2^48 of them.
+// A secret that is sealed under a key: nonce [12], random | AES-256-GCM ciphertext | tag [16]. A
+// key may seal only few secrets: random nonces would begin to collide after some 2^48 of them.
+// Thread-safe.
 #pragma once
 
 #include "gpu_engine/base/bytes.h"

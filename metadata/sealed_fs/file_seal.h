@@ -3,9 +3,8 @@
 //
 // The additional data of every page and frame are: volume id, salt, file number, file class, then
 // the page's or frame's own fields. So nothing opens in another volume, another file or another
-// place.
-// The key of format 2 is bound to the file's name as well (lasting_file_name()), and to whether the
-// file is padded.
+// place. The key of format 2 is bound to the file's name as well (lasting_file_name()), and to
+// whether the file is padded.
 #pragma once
 
 #include <memory>

@@ -174,7 +174,8 @@ class SealedFileSystem final : public rocksdb::FileSystem {
       NACRE_EXCLUDES(prepared_mutex_);
   // Forgets what was sealed for another epoch than that of next.
   void prepare_for_locked(const KeyTree& next) NACRE_REQUIRES(prepared_mutex_);
-  // As make_resealed_table(), once for each salt and epoch. Error if the salt was used: tampered.
+  // Calls make_resealed_table(), once for each salt and epoch. Error: tampered if the salt was used
+  // before.
   Result<FileSalt> reseal_table(const std::string& path, const KeyTree& next)
       NACRE_EXCLUDES(prepared_mutex_);
   Result<void> check_tables_are(const Sources& sources) NACRE_EXCLUDES(tables_mutex_);

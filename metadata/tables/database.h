@@ -83,7 +83,8 @@ class Database {
   static Result<std::unique_ptr<Database>> open(std::shared_ptr<BackingDirectory> directory,
                                                 std::shared_ptr<const KeyTree> keys,
                                                 const DatabaseOptions& options);
-  virtual ~Database() = default;  // without close() before it, as after a crash
+  // Without close() before it, the database is left as after a crash.
+  virtual ~Database() = default;
 
   virtual Result<std::optional<std::string>> get(Table table, std::string_view key) const = 0;
   // Returns the same as get() for each key, in their order, but reads neighbouring rows together.
@@ -145,20 +146,21 @@ class Database {
   // if it failed so that its keys may count. Then nothing is removed.
   virtual Result<void> abandon_switch() = 0;
 
-  // The beginning of a rotation of keys to an epoch of format 2, which next has: every file of the
-  // database is sealed anew under it; then commit makes next's keys durable, and the current ones
-  // of this database's; from then on nothing sealed under the older ones counts. Commits wait,
-  // reads go on. busy while a snapshot is held; no_space; errors of commit. After an error of
-  // commit or behind it nothing can be written until the database is opened anew.
+  // Begins a rotation of keys to an epoch of format 2, whose keys next has. First every file of the
+  // database is sealed anew under that epoch. Then commit makes next's keys durable, and makes them
+  // the current keys of this database. From then on nothing that is sealed under older keys counts.
+  // Commits wait meanwhile, reads go on. Errors: busy while a snapshot is held; no_space; those of
+  // commit. After an error of commit, or a later one, nothing can be written until the database is
+  // opened anew.
   virtual Result<void> switch_epoch(const KeyTree& next,
                                     const std::function<Result<void>()>& commit) = 0;
 
-  // For a rotation of keys: seals every file of the database anew under the current epoch, where it
-  // is of an older one. Rows of the groups are no part of it: once committed they are sealed under
-  // the current epoch anyway. Commits and reads go on but for moments. go_on is asked between two
-  // tables; its error ends the work, which may be taken up again at any time.
-  // Returns the paths of files that are still of an older epoch: of no use any more, and gone soon,
-  // but for what a snapshot holds. Errors: go_on's, corrupt, tampered, no_space, io, read_only.
+  // For a rotation of keys: seals every file of an older epoch anew under the current epoch. Rows
+  // in the groups need no such work, since their commit seals them under the current epoch. Commits
+  // and reads wait for moments only. go_on is asked between two tables. Its error ends the call,
+  // which may be repeated at any time. Returns the paths of files that are still of an older epoch.
+  // They are no longer used and will soon be removed, except for those that a snapshot holds.
+  // Errors: those of go_on, corrupt, tampered, no_space, io, read_only.
   virtual Result<std::vector<std::string>> reseal(const std::function<Result<void>()>& go_on) = 0;
 
   // The names within db/ of the files that the database depends on now: CURRENT, IDENTITY, the

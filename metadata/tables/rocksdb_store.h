@@ -32,7 +32,7 @@ class RocksdbStore {
   static Result<std::unique_ptr<RocksdbStore>> open(std::shared_ptr<BackingDirectory> directory,
                                                     std::shared_ptr<const KeyTree> keys,
                                                     const DatabaseOptions& options);
-  ~RocksdbStore();  // closes files and flushes nothing
+  ~RocksdbStore();  // closes files and flushes nothing, as a crash would
 
   // Thread-safe, as RocksDB is.
   Result<std::optional<std::string>> get(Table table, std::string_view key) const;
@@ -58,16 +58,16 @@ class RocksdbStore {
   std::uint64_t last_sequence() const;
   std::uint64_t log_bytes() const { return file_system_->live_log_bytes(); }
   std::uint64_t table_file_bytes() const;
-  Result<std::set<std::string>> needed_files() const;  // as in Database
-  // As in Database. Called by the writing thread.
+  Result<std::set<std::string>> needed_files() const;  // see Database
+  // See Database. Called by the writing thread.
   Result<DatabaseSnapshot> snapshot();
   std::unique_ptr<CommittedView> committed_view() const;
-  // See Database; by the writing thread.
+  // See Database. Called by the writing thread.
   Result<void> switch_epoch(const KeyTree& next, const std::function<Result<void>()>& commit);
-  // As those of Database. Any thread may call them, one at a time.
+  // See Database. Any thread may call them, one at a time.
   Result<void> prepare_switch(const KeyTree& next, const std::function<Result<void>()>& go_on);
   Result<void> abandon_switch();
-  // As Database::reseal(). begin_reseal() is called by the writing thread.
+  // The two parts of Database::reseal(). The writing thread calls begin_reseal().
   Result<void> begin_reseal();
   Result<std::vector<std::string>> finish_reseal(const std::function<Result<void>()>& go_on);
   std::uint64_t held_bytes() const { return file_system_->shared_holds()->removed_bytes(); }

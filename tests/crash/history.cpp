@@ -44,7 +44,7 @@ std::set<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// Lines of one text that the other has not.
+// The lines of one text that the other text does not have.
 std::string only_in(const std::string& a, const std::string& b, std::string_view prefix) {
   const auto of_b = lines_of(b);
   std::string text;
@@ -99,7 +99,8 @@ void History::truncate(StepNumber step, InodeNumber inode, std::uint64_t size) {
   auto& versions = files_.at(inode).versions;
   std::string content = *versions.back().bytes;
   content.resize(size);
-  // The file loses its end at once, also where writes before have not reached the medium.
+  // Every later state of the file lacks the cut end, also a state without the writes before the
+  // cut.
   std::vector<Version> cut;
   for (const Version& version : versions) {
     if (version.bytes->size() <= size) continue;
@@ -155,7 +156,7 @@ std::vector<InodeNumber> History::files() const {
   return all;
 }
 
-// A rename or link in the volume has the data with it that the file had then.
+// If a rename or link survived, the data that the file had at that time must have survived with it.
 StepNumber History::floor_of(const File& file, InodeNumber inode, const Promises& promises,
                              StepNumber step) {
   const auto synced = promises.synced.find(inode);

@@ -24,14 +24,15 @@ namespace nacre::tests {
 
 using StepNumber = std::uint64_t;
 
-// What was known to be durable at some moment, and what was under way.
+// The steps that were known to be durable at some moment, and the step that was under way.
 struct Promises {
   StepNumber confirmed = 0;                      // names and attributes
   StepNumber begun = 0;                          // nothing of a later step can be found
   std::map<fs::InodeNumber, StepNumber> synced;  // content: with what this step wrote, or later
 };
 
-// What was found: names and attributes as one text (a line an entry), the content of each file.
+// A tree as it was found: names and attributes as one text with a line for each entry, and the
+// content of each file.
 struct RecoveredTree {
   std::string names;
   std::map<fs::InodeNumber, std::string> contents;
@@ -52,7 +53,7 @@ class History {
   void truncate(StepNumber step, fs::InodeNumber inode, std::uint64_t size);
   void punch(StepNumber step, fs::InodeNumber inode, std::uint64_t offset, std::uint64_t length);
   void move(StepNumber step, fs::InodeNumber inode);
-  // Its chunks may go to the medium each for itself.
+  // From now on, chunks of the file may become durable independently of each other.
   void by_chunk(fs::InodeNumber inode) { files_[inode].by_chunk = true; }
 
   const std::string& names_after(StepNumber step) const { return *steps_[step].names; }
@@ -61,7 +62,8 @@ class History {
   StepNumber latest_write(fs::InodeNumber inode) const;
   std::vector<fs::InodeNumber> files() const;  // that there ever were
 
-  // Empty when the tree is one that promises allow; else what is wrong with it.
+  // Returns an empty text if the promises allow the tree. Otherwise the text says what is wrong
+  // with it.
   std::string objection(const RecoveredTree& tree, const Promises& promises) const;
 
   // Bytes of a file that name the step that wrote them and where.

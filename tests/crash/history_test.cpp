@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The judge of the crash tests objects where it must, and only there.
+// The judge of the crash tests must object to every wrong recovery, and to no right one.
 #include "tests/crash/history.h"
 
 #include <gtest/gtest.h>

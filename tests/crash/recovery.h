@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is found on a medium after a crash, and whether it may be.
+// Reads what a volume holds after a crash, and judges whether it may hold that.
 #pragma once
 
 #include <map>
@@ -26,15 +26,16 @@ struct EntryText {
 };
 std::string entry_text(const EntryText& entry);
 
-// All that the volume shows; what cannot be read is a failure.
+// Reads all that the volume shows. A failed read fails the test.
 RecoveredTree read_tree(fs::Volume& volume);
 
 // What fsck.nacre checks of an unmounted volume: no error. deep: every byte.
 void expect_clean(const std::shared_ptr<MemoryBacking>& backing, std::uint32_t chunk_size_bytes,
                   bool deep);
 
-// The structure of what is on the medium is sound; it mounts, shows what the promises allow, takes
-// changes, and passes every check after it was closed (and_goes_on; else it is only looked at).
+// Expects the volume on the medium to have a sound structure, to mount, and to show what the
+// promises allow. With and_goes_on it must also take changes, and pass every check after it was
+// closed.
 void expect_recovery(const std::shared_ptr<MemoryBacking>& backing,
                      const fs::VolumeOptions& options, const History& history,
                      const Promises& promises, bool and_goes_on = true);

@@ -25,7 +25,7 @@ class Sample {
   std::uint64_t seed() const { return seed_; }
   bool is_long() const { return is_long_; }
   std::uint64_t next() { return random_(); }
-  // The distance of the points to try out of count, so that about that many are tried.
+  // The distance between the points to try, so that about `tried` of `count` points are tried.
   std::uint64_t stride(std::uint64_t count, std::uint64_t tried) const {
     return is_long_ ? 1 : std::max<std::uint64_t>(1, count / std::max<std::uint64_t>(1, tried));
   }

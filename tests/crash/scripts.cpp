@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t chunk = 4u << 10;  // of worked_volume_options()
 
-// As editors and databases do it.
+// Replaces a file as editors and databases do.
 void replace(WorkedVolume& volume, const std::string& path, std::size_t size) {
   volume.make_file(path + ".new");
   volume.write(path + ".new", 0, size);
@@ -337,7 +337,7 @@ class RandomWork {
     const bool is_directory = path == "d" || path == "d/e";
     is_directory ? volume_.make_directory(path) : volume_.make_file(path);
   }
-  // Of files only: what a directory's name means stays a directory.
+  // Renames files only, so the name of a directory never becomes that of a file.
   void rename(const std::string& path, const std::string& new_path) {
     if (!volume_.has_file(path) || !has_parent(new_path) || volume_.has_directory(new_path)) return;
     const bool exchange = volume_.has(new_path) && pick(3) == 0;

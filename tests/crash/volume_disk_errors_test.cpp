@@ -59,7 +59,7 @@ class VolumeDiskErrors : public ::testing::Test {
   Sample sample_;
 
  private:
-  // Of these operations.
+  // Counts the changes that are one of these operations.
   std::uint64_t count_changes(const Script& script, std::uint32_t operations) {
     const auto backing = formatted_->process_kill();
     WorkedVolume volume(backing, options_, {});
@@ -77,8 +77,8 @@ class VolumeDiskErrors : public ::testing::Test {
       return;
     }
     volume.expect_up_to_date();
-    // After a full disk all must go on. An I/O error that a thread of RocksDB's met is told by a
-    // later commit: as long as none is told, the volume goes on too.
+    // After a full disk everything must go on. An I/O error in a thread of RocksDB is reported by a
+    // later commit. Until an error is reported, the volume goes on as well.
     const bool must_go_on = code == ErrorCode::no_space;
     if (must_go_on) volume.tolerate_no_more();
     if (must_go_on || !volume.met_errors()) go_on(volume);
@@ -103,7 +103,7 @@ class VolumeDiskErrors : public ::testing::Test {
     expect_recovery(backing->power_loss(0), options_, volume.history(), volume.promises());
   }
 
-  // What the process still writes must not hurt either.
+  // Writes that the process still makes must do no harm either.
   void expect_stays(const std::shared_ptr<MemoryBacking>& backing, WorkedVolume& volume) {
     const auto lost = backing->power_loss(sample_.next());
     const Promises before = volume.promises();
@@ -123,7 +123,7 @@ TEST_F(VolumeDiskErrors, one_read_that_fails_takes_nothing_that_was_confirmed) {
   sweep(reopen_often, failure, io_and_after, 8);
 }
 
-// What a reading that gives wrong bytes may be called.
+// The errors that a read with wrong bytes may cause.
 const std::set<ErrorCode> bad_reading = {ErrorCode::io,      ErrorCode::read_only,
                                          ErrorCode::corrupt, ErrorCode::tampered,
                                          ErrorCode::missing, ErrorCode::rolled_back};

@@ -34,13 +34,14 @@ class VolumePowerLoss : public ::testing::Test {
     WorkedVolume::format(formatted_);
   }
 
-  // Cuts power at the changes of the script. Without NACRE_LONG so many states are tried.
+  // Cuts power at the changes of the script. Without NACRE_LONG about `tried` states are tried.
   void sweep(const Script& script, std::uint64_t tried) {
     const std::uint64_t count = count_changes(script);
     ASSERT_GT(count, 50u);
     const auto wrecks = wrecks_of(script, sample_.stride(count, tried));
     sample_.print(wrecks.size(), count, "changes");
-    // Two of each change at the least; the changes of two runs of a script are not quite as many.
+    // Each change gives at least two states. Two runs of a script may differ a little in their
+    // number of changes.
     ASSERT_GE(wrecks.size(), std::min(count, tried) * 3 / 2);
     std::uint64_t number = 0;
     for (const Wreck& wreck : wrecks) {
@@ -52,8 +53,8 @@ class VolumePowerLoss : public ::testing::Test {
     }
   }
 
-  // The disk fails at a change and for ever after, while the volume goes on as it can: nothing that
-  // it confirms then may be untrue.
+  // The disk fails at a change and for ever after. The volume goes on as far as it can, and must
+  // confirm nothing that is not durable.
   void sweep_dying_disk(const Script& script, std::uint64_t tried) {
     const std::uint64_t count = count_changes(script);
     const std::uint64_t stride = sample_.stride(count, tried);

@@ -284,7 +284,7 @@ void WorkedVolume::write(InodeNumber inode, const std::vector<Extent>& extents, 
     pieces[extent.offset] = std::move(bytes);
   }
   if (!pieces.empty()) history_.write(step, inode, pieces);
-  // A flush that fails may come after one that took a part of the file.
+  // Before the failed flush, another one may have taken a part of the file.
   const std::uint64_t streamed_bytes = streamed_chunks * options_.store.chunk_size_bytes;
   if (!tolerated_.empty() || extents.size() > 1 || written_bytes_[inode] >= streamed_bytes) {
     history_.by_chunk(inode);
@@ -362,7 +362,7 @@ void WorkedVolume::sync(std::string_view path) {
   if (succeeded(sync_and_wait(*volume_, node->inode, &committed))) {
     const std::lock_guard lock(mutex_);
     if (node->is_regular()) promises_.synced[node->inode] = history_.latest_write(node->inode);
-    // Without a commit nothing but this file is known to be durable; it was so already.
+    // Without a commit, only this file is known to be durable, which it was already.
     if (committed) promises_.confirmed = step;
   }
   end(fmt::format("sync {}", path));

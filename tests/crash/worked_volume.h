@@ -20,7 +20,8 @@
 
 namespace nacre::tests {
 
-// Small chunks, segments and flushes: a short script meets all kinds of changes.
+// Options with small chunks, segments and flushes, so that a short script meets all kinds of
+// changes.
 fs::VolumeOptions worked_volume_options();
 
 class WorkedVolume {
@@ -33,13 +34,13 @@ class WorkedVolume {
   // A new empty volume.
   static void format(const std::shared_ptr<metadata::BackingDirectory>& backing);
 
-  // Steps. One that cannot be, since an earlier one failed, is left out.
+  // The steps. A step that is impossible because an earlier one failed is left out.
   void open();
   void make_file(std::string_view path);
   void make_directory(std::string_view path);
   void make_symlink(std::string_view path, std::string_view target);
   void link(std::string_view path, std::string_view new_path);
-  void unlink(std::string_view path);       // and whoever had it open lets go
+  void unlink(std::string_view path);       // and closes the file, if it is open
   void unlink_held(std::string_view path);  // it stays open until the volume is closed
   void remove_directory(std::string_view path);
   void rename(std::string_view path, std::string_view new_path,
@@ -48,7 +49,8 @@ class WorkedVolume {
   void remove_xattr(std::string_view path, const std::string& name);
   void change_mode(std::string_view path, std::uint32_t mode);
   void write(std::string_view path, std::uint64_t offset, std::size_t size);
-  // All of each chunk but its first byte, as one step: so nothing is written back before a commit.
+  // Writes all of each chunk but its first byte, as one step. So no chunk is complete, and nothing
+  // is written back before a commit.
   void write_with_gaps(std::string_view path, std::uint64_t first_chunk, std::uint64_t chunk_count);
   void write_held(std::uint64_t offset, std::size_t size);  // to the file last unlinked so
   void truncate(std::string_view path, std::uint64_t size);
@@ -66,7 +68,7 @@ class WorkedVolume {
   bool has_file(std::string_view path) const;
   bool has_directory(std::string_view path) const;
   bool is_open() const { return static_cast<bool>(volume_); }
-  // A step failed, or was left out since an earlier one had.
+  // Whether a step failed, or was left out because an earlier one had failed.
   bool met_errors() const { return met_errors_; }
   // From now on no step may fail.
   void tolerate_no_more() { tolerated_.clear(); }
@@ -75,8 +77,8 @@ class WorkedVolume {
 
   fs::Volume& volume() { return *volume_; }
   const History& history() const { return history_; }
-  // From any thread. What is promised now; begun says only that a step may be under way, so ask
-  // after looking at the medium, and for the promises before.
+  // The promises of this moment. Called on any thread. For a copy of the medium, take the promises
+  // (confirmed) before the copy and the step that had begun (begun) after it.
   Promises promises() const;
 
  private:

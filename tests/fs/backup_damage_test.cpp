@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backups of which somebody cut or forged a part: the next run, and who opens one.
+// Backups that an attacker cut or forged in part: what the next run does with one, and what opening
+// it does.
 #include <algorithm>
 
 #include "fs/backup/backup_target.h"
@@ -11,8 +12,8 @@
 namespace nacre::tests {
 namespace {
 
-// Of the file that says of which states a folder is a backup nothing is authenticated: it is not
-// believed unless it is whole, and what is there stays as it is.
+// The file that lists the states in a backup folder is not authenticated. So it counts only if it
+// is whole; otherwise the run is refused, and the folder stays as it is.
 TEST_F(BackupTest, whose_note_of_its_states_is_cut_or_forged_is_refused_and_stays_as_it_is) {
   work(10);
   back_up();

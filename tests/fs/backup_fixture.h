@@ -132,8 +132,8 @@ class BackupTest : public ::testing::Test {
     return done.value_or(fs::BackupReport{});
   }
 
-  // The volume is clean, and holds this; also when it is opened for reading only, and before it
-  // ever was opened.
+  // Expects the volume to be clean and to hold this tree, also if it is opened read-only, and
+  // before it was ever opened.
   void expect_volume(const std::shared_ptr<MemoryBacking>& backing, const Tree& tree) {
     EXPECT_TRUE(holds(backing, {tree}));
   }

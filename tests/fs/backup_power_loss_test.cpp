@@ -9,7 +9,7 @@ namespace {
 
 class BackupPowerLoss : public BackupTest {
  protected:
-  // before: what the target holds until then; none: nothing.
+  // before: the tree in the target before the run; none if the target is empty.
   void sweep(const std::shared_ptr<MemoryBacking>& old_target, const fs::BackupSource& what,
              const std::vector<Tree>& before, std::uint64_t tried) {
     const Tree after = then_;

@@ -40,7 +40,7 @@ TEST_F(BackupTest, copies_only_what_changed_and_removes_what_is_gone) {
   expect_volume(target_, tree_);
 }
 
-// As a log looks in the middle of an append, once.
+// The log once looks as it does in the middle of an append.
 TEST_F(BackupTest, a_log_that_is_being_appended_to_is_looked_at_again) {
   work(40);
   // The check is the first that reads a whole log.
@@ -153,7 +153,7 @@ TEST_F(BackupTest, gives_way_when_the_disk_is_full_of_what_only_it_keeps) {
   put("small", noise(10'000));
   NACRE_EXPECT_OK(volume_->sync_all());
   auto what = begin();
-  // What is there, what the backup keeps, and the ballast are more than the disk.
+  // The live data, the files that the backup keeps, and the ballast together exceed the disk.
   for (int i = 0; i < 3; ++i) {
     put("file", noise(28u << 20));
     NACRE_ASSERT_OK(volume_->sync_all());
@@ -173,8 +173,8 @@ TEST_F(BackupTest, gives_way_when_the_disk_is_full_of_what_only_it_keeps) {
   expect_volume(target_, tree_);
 }
 
-// What was taken met the full disk when it was written. Once, that sync failed, and only the next
-// one had the room.
+// Data that had been taken meets the full disk when it is written. An earlier version failed that
+// sync, and only the next one had the room.
 TEST_F(BackupTest, gives_way_to_a_sync_before_it_is_answered) {
   unmount();
   source_->set_capacity(64u << 20);
@@ -285,7 +285,7 @@ TEST_F(BackupTest, of_a_volume_that_was_killed_makes_a_new_one_and_replaces_none
   const auto fresh = MemoryBacking::create();
   NACRE_ASSERT_OK(copy(*what, *fresh));
   expect_volume(fresh, tree_);
-  // Once it was mounted, that one is carried on like any other.
+  // After a mount, the volume is backed up like any other.
   mount();
   work(20);
   NACRE_EXPECT_OK(copy(begin(), *fresh));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every queue of the cache ends somewhere, whoever fills it and however slow the disk is.
+// Every queue of the cache has a bound, however many threads fill it and however slow the disk is.
 #include <atomic>
 #include <future>
 #include <thread>
@@ -12,7 +12,7 @@ namespace {
 TEST(CacheBounds, what_is_to_be_read_ahead) {
   const auto backing = MemoryBacking::create();
   NACRE_ASSERT_OK(TestStore::format(backing));
-  auto store = TestStore::open(backing);  // nobody takes anything off the queue
+  auto store = TestStore::open(backing);  // no thread takes anything off the queue
   NACRE_ASSERT_OK(store);
   for (std::uint64_t i = 0; i < 1000; ++i)
     (*store)->cache().want_read_ahead((*store)->shared_file(i % 50 + 1), {i << 23, 8u << 20});
@@ -36,7 +36,7 @@ TEST(CacheBounds, chunks_that_are_to_be_merged) {
   NACRE_EXPECT_OK((*store)->close());
 }
 
-// A disk that takes nothing: writers stop at the budget, and each at the write that it is in.
+// The disk takes nothing. Writers stop at the budget, each in the write that exceeds it.
 TEST(CacheBounds, what_writers_leave_for_a_disk_that_does_not_answer) {
   constexpr std::uint64_t budget = 1u << 20;
   constexpr std::size_t write_size = 16u << 10;
@@ -66,7 +66,7 @@ TEST(CacheBounds, what_writers_leave_for_a_disk_that_does_not_answer) {
     });
   }
   const auto bound = budget + writer_count * write_size;
-  // They come to a stop where the budget ends; nobody gets past it while we look.
+  // The writers stop at the end of the budget. None of them gets past it during these looks.
   while (store.cache().dirty_bytes() <= budget)
     std::this_thread::yield();
   for (int looks = 0; looks < 200; ++looks) {

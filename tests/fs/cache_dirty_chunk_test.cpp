@@ -27,7 +27,7 @@ struct Plain {
 };
 
 void expect_same(const DirtyChunk& chunk, const Plain& plain) {
-  // What is dirty overlays; what is not is left.
+  // overlay() copies the dirty bytes and leaves all others.
   Bytes out(chunk_size, 0xEE);
   chunk.overlay(0, out);
   std::uint64_t size = 0;
@@ -97,7 +97,7 @@ TEST_F(DirtyChunkTest, equals_a_plain_array_under_random_operations) {
   EXPECT_EQ(memory_.stats().block_count, 0u);
 }
 
-// However it was put together: what fills a chunk lies where it is sealed.
+// A chunk that is full lies in a block, in which it is sealed, however it was put together.
 TEST_F(DirtyChunkTest, lies_in_a_block_once_it_fills_the_chunk) {
   const auto lies_in_a_block = [&](const DirtyChunk& chunk) {
     return chunk.pieces().size() == 1 && !memory_.slab_of(chunk.pieces()[0].bytes).empty();
@@ -124,7 +124,8 @@ TEST_F(DirtyChunkTest, lies_in_a_block_once_it_fills_the_chunk) {
   for (std::uint32_t at = 0; at < chunk_size; at += 16)
     by_small_steps.write(at, Bytes(16, 'd'));
   EXPECT_TRUE(lies_in_a_block(by_small_steps));
-  // What is cut off later keeps no block for a byte: files of a byte each would take a chunk each.
+  // A chunk that is cut down to one byte keeps no block. Otherwise files of one byte would take a
+  // chunk each.
   by_small_steps.erase(1, chunk_size);
   EXPECT_FALSE(lies_in_a_block(by_small_steps));
   DirtyChunk short_one(&memory_);

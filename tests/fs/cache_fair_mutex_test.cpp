@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who waits for a file's flush mutex gets it, however eager others are.
+// A thread that waits for a file's flush mutex gets it, however often other threads take it.
 #include "fs/cache/fair_mutex.h"
 
 #include <atomic>
@@ -31,8 +31,8 @@ TEST(FairMutex, goes_to_whoever_waits_before_it_goes_to_those_who_come_later) {
   }
   while (turn_count < 2 * eager_count)
     std::this_thread::yield();
-  // Those that waited before it come first, and as many again. Now and then this thread may lose
-  // its processor before it asks.
+  // Before this thread come those that waited when it asked, and at most as many more. Now and then
+  // this thread may lose its processor before it asks, so half of the rounds suffice.
   int prompt_count = 0;
   for (int i = 0; i < 20; ++i) {
     const std::uint64_t before = turn_count;

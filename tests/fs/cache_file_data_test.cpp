@@ -74,7 +74,7 @@ void expect_content(fs::FileData& file, const Bytes& model, std::mt19937& random
                          model.begin() + static_cast<std::ptrdiff_t>(at)));
 }
 
-// What lies in a hole must be zeros, and whatever is not zeros must lie in data.
+// Bytes in a hole must be zeros, and bytes that are not zeros must lie in data.
 void expect_seek(fs::FileData& file, const Bytes& model) {
   std::uint64_t at = 0;
   while (at < model.size()) {
@@ -155,8 +155,8 @@ void expect_synced_through_power_loss(const StoreOptions& options, std::size_t s
   for (int round = 0; round < 60; ++round) {
     auto backing = MemoryBacking::create();
     NACRE_ASSERT_OK(TestStore::format(backing));
-    // Versions of each file that the volume may show: the last synced one, or, for a file that
-    // nobody synced since, any later state; so every file is synced before it changes again.
+    // Versions of each file that the volume may show: the last synced one, or, for a file that was
+    // not synced since, any later state. So every file is synced before it changes again.
     Bytes synced, model;
     const std::uint64_t number = 2;
     {
@@ -252,7 +252,7 @@ TEST(FileData, a_flush_that_fails_leaves_no_gap_for_the_next) {
   NACRE_ASSERT_OK(store);
   const Bytes content = numbered_bytes(200'000);
   NACRE_ASSERT_OK((*store)->file(2).write(0, content));
-  // The first 64 KiB find no room, what follows would.
+  // The first 64 KiB find no room. The following bytes would find some.
   backing->inject({.operations = change_write,
                    .path_part = "segments",
                    .skip = 1,  // the header of the segment

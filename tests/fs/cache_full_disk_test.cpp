@@ -31,7 +31,8 @@ Bytes noise_bytes(std::size_t size, std::uint64_t seed) {
   return Bytes(text.begin(), text.end());
 }
 
-// Flushes that find room for one of them. Once, all were told that there was room.
+// The disk has room for one of several flushes. An earlier version told all of them that there was
+// room.
 TEST(CacheFullDisk, flushes_without_a_reserve_do_not_take_each_others_room) {
   constexpr std::uint64_t disk_size = 48u << 20;
   constexpr std::uint64_t each = 2u << 20;
@@ -51,7 +52,7 @@ TEST(CacheFullDisk, flushes_without_a_reserve_do_not_take_each_others_room) {
     NACRE_ASSERT_OK(store.file(i + 1).write(0, noise_bytes(each, i)));
   const std::uint64_t room = rows_need + each + each / 2;
   backing->store("foreign", Bytes(backing->space()->free_bytes - room));
-  // The first one to write gives the others the time to be admitted, too.
+  // The first flush that writes gives the others time to be admitted, too.
   std::once_flag once;
   backing->watch([&](std::uint32_t operation, std::string_view path) {
     if (operation == change_write && path.starts_with("segments/"))
@@ -86,7 +87,7 @@ TEST(CacheFullDisk, flushes_without_a_reserve_do_not_take_each_others_room) {
   NACRE_EXPECT_OK(store.close());
 }
 
-// What may use the reserve waits for its turn, and is not refused.
+// A flush that may use the reserve waits for its turn, and is not refused.
 TEST(CacheFullDisk, files_that_moved_are_written_with_what_is_left) {
   constexpr std::uint64_t disk_size = 48u << 20;
   const auto backing = MemoryBacking::create();
@@ -143,7 +144,7 @@ class PressureTest : public ::testing::Test {
                       .path_part = "segments",
                       .code = ErrorCode::no_space});
   }
-  // From its count-th write on from now the disk does not answer until let_go().
+  // From the count-th write from now on, the disk does not answer until let_go().
   void hold(std::uint64_t count) { hold_from_ = writes_ + count; }
   void let_go() {
     is_open_ = true;
@@ -160,7 +161,7 @@ class PressureTest : public ::testing::Test {
       return store_->file(file).write(at * write_size, Bytes(write_size, 'x'));
     });
   }
-  // Of file 1, until the disk is met: nobody gets past the budget.
+  // Writes to file 1 until a write is refused. The budget bounds how many writes that takes.
   void write_until_told() {
     for (std::size_t at = 0;; ++at) {
       ASSERT_LT(at, 100u);
@@ -181,7 +182,7 @@ class PressureTest : public ::testing::Test {
   bool is_open_ = false;
 };
 
-// A flush of nothing goes well on any disk.
+// A flush of nothing succeeds on any disk, so it is no sign of room.
 TEST_F(PressureTest, writers_hear_of_a_full_disk_until_a_flush_has_written) {
   fill_the_disk();
   ASSERT_NO_FATAL_FAILURE(write_until_told());
@@ -201,7 +202,8 @@ TEST_F(PressureTest, writers_hear_of_a_full_disk_until_a_flush_has_written) {
   NACRE_EXPECT_OK(store_->sync_all());
 }
 
-// Its dirty bytes are counted out of a cache that is going: once, of one half of which was gone.
+// When the file is destroyed, its dirty bytes are subtracted from the count of a cache that is
+// being destroyed. An earlier version used a member that was destroyed already.
 TEST_F(PressureTest, what_could_not_be_written_goes_with_the_cache) {
   fill_the_disk();
   ASSERT_NO_FATAL_FAILURE(write_until_told());
@@ -209,7 +211,7 @@ TEST_F(PressureTest, what_could_not_be_written_goes_with_the_cache) {
   store_.reset();
 }
 
-// The log is told once, though other files are written between the attempts.
+// The log gets one message, although other files are written between the attempts.
 TEST_F(PressureTest, is_said_once_while_others_write) {
   class Counter final : public spdlog::sinks::base_sink<std::mutex> {
    public:

@@ -73,8 +73,9 @@ TEST(DirtyChunkInLittleMemory, keeps_all_of_its_bytes_when_some_cannot_be_erased
   EXPECT_TRUE(has_failed);
 }
 
-// The count once fell below what was dirty, and below zero as soon as that was written. And a file
-// that could not be put among the dirty ones never got there again: a sync then left its bytes out.
+// An earlier version counted too few dirty bytes, and the count fell below zero as soon as they
+// were written. And a file that could not be put on the list of dirty files never got onto it
+// again, so a sync left its bytes out.
 TEST(FileDataInLittleMemory, counts_what_is_dirty_after_writes_that_failed) {
   const auto backing = MemoryBacking::create();
   NACRE_ASSERT_OK(TestStore::format(backing));

@@ -29,7 +29,7 @@ class ChunkCacheMemory : public ::testing::Test {
     alive_.push_back(content);
     cache_.finish(key, lookup.load, content, {0, 1});
   }
-  // Slabs, and what lies beside them.
+  // The bytes of slabs, and of chunks outside of slabs.
   std::uint64_t memory_bytes() {
     std::erase_if(alive_, [](const auto& one) { return one.expired(); });
     std::uint64_t bytes = memory_.stats().slab_count * PlainMemory::slab_size_bytes;
@@ -47,7 +47,8 @@ class ChunkCacheMemory : public ::testing::Test {
   ChunkCache cache_{budget};
 };
 
-// Blocks that were free here and there kept slabs beside as much of the heap.
+// In an earlier version, slabs with a few used blocks stayed, and as much memory was taken from the
+// heap besides.
 TEST_F(ChunkCacheMemory, is_bounded_whatever_lengths_come_and_go) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -82,7 +82,7 @@ TEST(Parts, one_that_is_written_anew_takes_its_place) {
   EXPECT_EQ(row.patches[1].offset, part_size);
 }
 
-// It would lie under a patch that is older than it.
+// Among the parts it would lie under a patch that is older.
 TEST(Parts, one_that_is_written_anew_lies_over_a_patch_that_it_does_not_cover) {
   ChunkRow row = parts_row();
   row.patches.push_back(patch(2 * part_size - 100, 200));
@@ -114,7 +114,7 @@ fs::SharedContent parted_content(std::uint32_t size) {
 
 class ChunkCacheParts : public ::testing::Test {
  protected:
-  // True: the part is read alone.
+  // Returns true if the part is read alone.
   bool read(std::uint64_t chunk) {
     const fs::ChunkCache::Key key{fs::InodeNumber{2}, fs::ChunkIndex{chunk}, {}};
     auto lookup = cache_.acquire(key, fs::ChunkCache::Need::part, {});
@@ -160,7 +160,8 @@ TEST_F(ChunkCacheParts, a_set_of_which_most_is_here_is_loaded_as_whole_chunks) {
   EXPECT_LT(alone, 400);
 }
 
-// What does not compress, in chunks of 64 KiB, with a cache for one chunk in each of its shards.
+// Content that does not compress, in chunks of 64 KiB. The cache has room for one chunk in each of
+// its shards.
 class PartReads : public ::testing::Test {
  protected:
   static constexpr std::size_t chunk_count = 64;
@@ -185,7 +186,7 @@ class PartReads : public ::testing::Test {
     EXPECT_TRUE(mapped);
     return mapped ? mapped->row : ChunkRow{};
   }
-  // Random reads of 4 KiB; returns how many bytes each took from the segments.
+  // Makes random reads of 4 KiB. Returns how many bytes of segments each read took on average.
   double bytes_a_read(int count) {
     const std::uint64_t before = disk_->segments.bytes_read;
     for (int i = 0; i < count; ++i)
@@ -219,7 +220,7 @@ TEST_F(PartReads, take_a_quarter_of_a_chunk_where_the_cache_is_of_no_use) {
   EXPECT_EQ(fs::count_parts(row(0)), 4u);
   EXPECT_EQ(row(chunk_count - 1).patches.back().plain_size, part_size - 5000);
   bytes_a_read(500);
-  // One in 32 loads its chunk.
+  // One read in 32 loads its whole chunk.
   EXPECT_LT(bytes_a_read(1000), 1.25 * part_size);
 }
 
@@ -231,7 +232,7 @@ TEST_F(PartReads, take_whole_records_of_what_compresses) {
   expect_bytes(12'345, 4096);
 }
 
-// Bytes of which a sample says that a codec might make something of them, and none does.
+// Bytes that look compressible to a sample, although no codec makes them smaller.
 TEST_F(PartReads, take_parts_of_what_only_looks_as_if_it_compressed) {
   for (std::size_t i = 0; i < content_.size(); ++i)
     content_[i] = static_cast<Byte>(random_() % 2 == 0 ? random_() : random_() % 128);
@@ -254,7 +255,7 @@ TEST_F(PartReads, take_parts_of_what_only_looks_as_if_it_compressed) {
   EXPECT_FALSE(is_in_parts(3, 0));
 }
 
-// Or whoever sees the lengths of records would learn what compresses.
+// Otherwise an attacker who sees the lengths of records would learn which content compresses.
 TEST_F(PartReads, without_a_codec_all_content_is_in_parts) {
   store_.reset();
   options_.segments.codec = engine::Codec::none;

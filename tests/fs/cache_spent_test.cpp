@@ -32,7 +32,7 @@ class ChunkCacheSpent : public ::testing::Test {
   static fs::ChunkCache::Key key(std::uint64_t chunk) {
     return {fs::InodeNumber{2}, fs::ChunkIndex{chunk}, {}};
   }
-  // True: it was there.
+  // Returns true if the chunk was in the cache.
   bool read(std::uint64_t chunk, std::uint32_t from, std::uint32_t to) {
     auto lookup = cache_.acquire(key(chunk), fs::ChunkCache::Need::chunk, {from, to});
     if (lookup.claimed)
@@ -87,7 +87,7 @@ TEST_F(ChunkCacheSpent, what_is_found_is_like_others_again) {
   EXPECT_TRUE(read(7, 0, 4096));
 }
 
-// Whoever reads a file again and again without the kernel's cache has all of the budget.
+// A program that reads a file again and again without the kernel's cache may use all of the budget.
 TEST_F(ChunkCacheSpent, what_is_taken_whole_again_and_again_stays) {
   for (std::uint64_t chunk = 0; chunk < 100; ++chunk)
     for (int twice = 0; twice < 2; ++twice)
@@ -98,7 +98,7 @@ TEST_F(ChunkCacheSpent, what_is_taken_whole_again_and_again_stays) {
   EXPECT_TRUE(read(99, 0, spent_chunk_size));
 }
 
-// A look ahead that comes late brought back what its reader had taken.
+// In an earlier version, a late read ahead brought back chunks that the reader had taken already.
 TEST_F(ChunkCacheSpent, a_look_ahead_changes_nothing_of_what_is_here) {
   read(7, 0, spent_chunk_size);
   EXPECT_EQ(cache_.claim_ahead(key(7)), nullptr);
@@ -140,7 +140,7 @@ TEST_F(ChunkCacheSpent, gives_way_before_all_others) {
   EXPECT_LE(cache_.stats().bytes, budget);
 }
 
-// Whoever opens a segment finds no memory, while it is armed.
+// While it is armed, opening a segment fails for lack of memory.
 class NoMemoryToOpen final : public ForwardingDirectory {
  public:
   using ForwardingDirectory::ForwardingDirectory;
@@ -168,7 +168,7 @@ class FileView : public ::testing::Test {
     NACRE_ASSERT_OK(store_->file(2).write(0, content_));
     NACRE_ASSERT_OK(store_->sync(2));
   }
-  // Of what was viewed the bytes that lie in the buffer.
+  // Views a range. Returns how many of its bytes were copied into the buffer.
   std::size_t copied(std::uint64_t offset, std::size_t size) {
     buffer_.assign(size, Byte{'x'});
     const auto bytes = store_->file(2).view(offset, buffer_);
@@ -215,7 +215,7 @@ TEST_F(FileView, copies_holes_and_what_lies_behind_content) {
   EXPECT_EQ(copied(0, content_.size()), 4u * spent_chunk_size);
 }
 
-// Its chunks stayed claimed, and every later reader waited for ever.
+// In an earlier version its chunks stayed claimed, and every later reader waited for ever.
 TEST_F(FileView, without_memory_is_an_error_and_the_next_one_is_served) {
   store_.reset();
   store_ = TestStore::open(directory_, options_).value();
@@ -227,7 +227,7 @@ TEST_F(FileView, without_memory_is_an_error_and_the_next_one_is_served) {
   EXPECT_EQ(copied(0, content_.size()), 0u);
 }
 
-// They are held, whatever becomes of the file and of the cache.
+// A view keeps its bytes, whatever happens to the file and to the cache.
 TEST_F(FileView, stays_as_it_is) {
   buffer_.assign(content_.size(), Byte{0});
   const auto bytes = store_->file(2).view(0, buffer_);

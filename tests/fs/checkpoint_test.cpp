@@ -209,7 +209,7 @@ TEST_F(Checkpoint, a_mount_that_changes_nothing_writes_none) {
   expect_clean();
 }
 
-// No inode changes with it, but the records that the checkpoint names for the file are dead then.
+// Merging changes no inode. But the records that the checkpoint names for the file are then dead.
 TEST_F(Checkpoint, merging_after_it_is_a_change) {
   const auto file = make_file(root, "file");
   write(file, 0, noise(4 * chunk_size, 1));
@@ -227,7 +227,7 @@ TEST_F(Checkpoint, merging_after_it_is_a_change) {
   expect_clean();
 }
 
-// What that mount changed is in no checkpoint yet.
+// The changes of the mount before the crash are in no checkpoint yet.
 TEST_F(Checkpoint, a_mount_after_a_crash_writes_one_though_it_changes_nothing) {
   make_tree();
   unmount();
@@ -263,7 +263,7 @@ TEST_F(Checkpoint, none_is_written_where_the_interval_is_zero) {
   EXPECT_EQ(checkpoints().size(), before);
 }
 
-// It names records by their versions: it is as good after compaction has moved them.
+// A checkpoint names records by their versions, so it stays right after compaction has moved them.
 TEST_F(Checkpoint, compaction_beside_it_leaves_it_whole) {
   make_holey_file("file", 64, 4);
   NACRE_ASSERT_OK(mounted().write_checkpoint(fs::CheckpointKeep::the_one_before));
@@ -305,7 +305,7 @@ TEST_F(Checkpoint, one_that_takes_more_than_its_share_of_the_disk_is_given_up) {
   expect_clean();
 }
 
-// As for a rotation of keys, which the older one would keep from its end.
+// A rotation of keys asks for such a checkpoint: the older one would keep the rotation from ending.
 TEST_F(Checkpoint, one_that_others_must_give_way_to_may_outgrow_its_share) {
   make_tree();
   NACRE_ASSERT_OK(mounted().write_checkpoint(fs::CheckpointKeep::the_one_before));
@@ -367,7 +367,8 @@ TEST_F(Checkpoint, what_is_settled_is_named_or_dead) {
   expect_clean();
 }
 
-// What one takes, and what others feel of it: for docs/PERFORMANCE.md. On a real directory.
+// Measures a checkpoint, and how much it delays other operations, on a real directory. The figures
+// are for docs/PERFORMANCE.md.
 TEST_F(Checkpoint, of_many_files) {
   const char* wanted = std::getenv("NACRE_LONG");
   if (wanted == nullptr) {

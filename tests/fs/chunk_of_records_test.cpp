@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A chunk's row made from its records: never older bytes than those that a record gives, and never
-// zeros where nobody knows that they are.
+// zeros for bytes that are not known.
 #include <gtest/gtest.h>
 
 #include "fs/repair/chunk_of_records.h"
@@ -59,7 +59,8 @@ TEST_F(ChunkOfRecords, knows_no_end_of_a_file_whose_row_is_gone) {
   EXPECT_EQ(row_.lost, (std::vector<LostRange>{{0, 500}}));
 }
 
-// Ten generations of four parts are more than a row has room for: the oldest used to fill it.
+// Ten generations of four parts are more than a row has room for. In an earlier version the oldest
+// ones filled it.
 TEST_F(ChunkOfRecords, takes_the_newest_of_many_generations) {
   for (int generation = 0; generation < 10; ++generation) {
     for (std::uint32_t part = 0; part < 4; ++part)
@@ -71,7 +72,8 @@ TEST_F(ChunkOfRecords, takes_the_newest_of_many_generations) {
     EXPECT_GE(patch.version, RecordVersion{136});
 }
 
-// Bytes of an older record would be seen in the place of those that there is no room for.
+// If a record for which there is no room were left out, bytes of an older record would be seen in
+// its place.
 TEST_F(ChunkOfRecords, loses_what_a_full_row_has_no_room_for) {
   found(RecordKind::chunk, 0, 4000);
   for (std::uint32_t i = 0; i < metadata::patch_count_max; ++i)

@@ -27,7 +27,7 @@ class VolumeCompaction : public VolumeTest {
     VolumeTest::SetUp();
   }
 
-  // Anew, on a disk that is too small for the segments that are asked for.
+  // Makes a new volume on a disk that is too small for segments of the requested size.
   static constexpr std::uint64_t small_disk_bytes = 48u << 20;
   void mount_on_small_disk() {
     unmount();
@@ -47,7 +47,7 @@ class VolumeCompaction : public VolumeTest {
   fs::InodeNumber make_holey_file(std::string_view name, std::size_t count, std::size_t step) {
     const fs::InodeNumber file = make_file(root, name);
     std::string content = noise(count * chunk_size, 1);
-    // In pieces: one flush goes into one segment.
+    // Written in pieces, since all records of one flush go into one segment.
     constexpr std::size_t piece = 8 * chunk_size;
     for (std::size_t at = 0; at < content.size(); at += piece) {
       write(file, at, std::string_view(content).substr(at, piece));
@@ -67,7 +67,7 @@ class VolumeCompaction : public VolumeTest {
     for (const auto& [file, content] : contents_)
       EXPECT_TRUE(read(file) == content) << "inode " << file.value;
   }
-  // The check with the key; the volume is not mounted.
+  // Expects the check with the key to find nothing. The volume is not mounted.
   void expect_clean() {
     metadata::VolumeKeys keys;
     keys.keys = test_keys();
@@ -86,8 +86,8 @@ class VolumeCompaction : public VolumeTest {
     }
   }
 
-  // The check without a key. Right after a crash it cannot tell a segment that was just being made
-  // from a damaged one.
+  // Expects the check without a key to find nothing. (Right after a crash it cannot tell a segment
+  // that was being made from a damaged one.)
   void expect_clean_scrub() {
     fs::FindingList findings;
     fs::ScrubCounts counts;

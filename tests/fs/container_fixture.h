@@ -131,7 +131,8 @@ class ContainerFixture : public testing::Test {
     decrypt(files);
     return std::move(files[0]);
   }
-  // Refused; and what was given out before is the beginning of plain.
+  // Expects the container to be refused, and the bytes that came out before to be the beginning of
+  // plain. Returns the error.
   static ErrorCode refused(const Bytes& container, const Bytes& plain) {
     const MemoryFile file = open(container);
     EXPECT_FALSE(*file.outcome) << "taken for good";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Containers that somebody damaged, cut, joined or made up: none is taken for good, and nothing is
-// given out that was not in the file at that place.
+// Containers that an attacker damaged, cut, joined or made up. None is accepted, and no bytes come
+// out that were not in the original file at that place.
 #include <algorithm>
 #include <cstdlib>
 #include <string>
@@ -17,8 +17,8 @@ constexpr std::size_t chunk = 4096;
 class HostileContainer : public ContainerFixture {
  protected:
   void SetUp() override {
-    // Without compression: each chunk's record is as long as the others', and parts of one could
-    // stand in for parts of another.
+    // Without compression all records of chunks have the same length, so parts of one could stand
+    // in for parts of another.
     container_ = seal(plain_, keys_, packing_);
     offsets_ = record_offsets(container_);
   }
@@ -109,7 +109,7 @@ TEST_F(HostileContainer, parts_of_another_under_the_same_keyring) {
       const ByteView one = record(i == j ? other : container_, j);
       bytes.insert(bytes.end(), one.begin(), one.end());
     }
-    // What begins as the other one is the other one, as far as it goes.
+    // A container that begins like the other one counts as the other one, as far as its bytes go.
     EXPECT_EQ(refused(bytes, i == 0 ? other_plain : plain_), ErrorCode::tampered) << i;
   }
   // One behind the other.
@@ -119,8 +119,8 @@ TEST_F(HostileContainer, parts_of_another_under_the_same_keyring) {
   Bytes with_nothing = container_;
   with_nothing.push_back(0);
   EXPECT_EQ(refused(with_nothing, plain_), ErrorCode::tampered);
-  // All records of the other one are the other one: keyrings are shared, files are not bound to
-  // their names.
+  // With all records of the other container, this is the other container: both share the keyring,
+  // and containers are not bound to file names.
   Bytes swapped = start();
   swapped.insert(swapped.end(), other.begin() + static_cast<std::ptrdiff_t>(offsets_[0]),
                  other.end());

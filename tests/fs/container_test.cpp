@@ -48,7 +48,7 @@ TEST_F(Container, round_trips_every_suite_and_codec) {
 }
 
 TEST_F(Container, is_longer_than_all_batches_together) {
-  // Of long chunks and short ones: records are carried from one batch to the next.
+  // With long chunks and with short ones, records are carried from one batch to the next.
   for (const unsigned bits : {container_chunk_bits_min, container_chunk_bits_max}) {
     for (const auto codec : {engine::Codec::none, engine::Codec::zstd}) {
       const Bytes plain = random_content((20u << 20) + 12345, bits);

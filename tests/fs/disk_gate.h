@@ -31,7 +31,7 @@ class DiskGate {
     is_open_ = open;
     changed_.notify_all();
   }
-  // Until somebody waits at the closed gate.
+  // Waits until an operation waits at the closed gate.
   void wait_for_one() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return waiting_count_ > 0; });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The proof that a rotation is complete: every record of every segment is counted, whoever walks
-// it.
+// The proof that a rotation is complete: every record of every segment is counted, whichever thread
+// walks it.
 #include "fs/rotation/epoch_walk.h"
 
 #include <atomic>

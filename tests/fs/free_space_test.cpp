@@ -39,7 +39,7 @@ TEST(FreeSpace, is_asked_for_again_once_the_answer_is_old) {
   EXPECT_EQ(space.bytes(900), 7u);
 }
 
-// A disk may take its time: of those who look meanwhile none waits for it.
+// A disk may be slow to answer. Other threads that ask meanwhile do not wait for it.
 TEST(FreeSpace, is_the_old_answer_while_somebody_asks) {
   int asked = 0;
   std::promise<void> begun, may_answer;

@@ -51,7 +51,8 @@ class KeyringChange : public ::testing::Test {
     return volume.mounted().close();
   }
 
-  // The volume opens, whole, with identity(0) and with exactly one of the two; which.
+  // Expects the volume to open, whole, with identity(0) and with exactly one of the two secrets.
+  // Returns whether that is the new one.
   bool opens_with_new(const std::shared_ptr<MemoryBacking>& backing, const VolumeSecret& old_secret,
                       const VolumeSecret& new_secret) {
     const auto keys = open_volume_keys(*backing, VolumeSecret(identity(0)));
@@ -83,12 +84,13 @@ class KeyringChange : public ::testing::Test {
         const bool is_new = opens_with_new(wreck, old_secret, new_secret);
         EXPECT_TRUE(is_new || !was_reported);
         ++(is_new ? new_count : old_count);
-        // Opening it was a mount: what that left must survive as well, in the same way.
+        // The opening above was a mount. The state that it left must survive power loss in the same
+        // way.
         EXPECT_EQ(opens_with_new(wreck->power_loss(0), old_secret, new_secret), is_new);
         if (HasFailure()) return;
       }
-      // Killed there, mounted while the page cache still has what the disk has not, and then power
-      // is lost.
+      // The process is killed at that change. The volume is mounted while bytes are in the page
+      // cache only, and then power is lost.
       const auto killed = base_->process_kill();
       killed->fail_at(at);
       static_cast<void>(change(killed, next));

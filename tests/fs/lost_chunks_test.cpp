@@ -74,7 +74,7 @@ class LostChunks : public ::testing::Test {
     model_.resize(size);
   }
 
-  // What a repair does to one chunk: some of its bytes are lost. Only of one that is no hole.
+  // Marks some bytes of a chunk as lost, as a repair does. The chunk must not be a hole.
   void lose(std::uint64_t index, std::uint32_t from, std::uint32_t size) {
     bool done = false;
     const fs::RowChange change{
@@ -142,7 +142,7 @@ class LostChunks : public ::testing::Test {
       }
       at += size;
     }
-    // Where something is lost there is data, for who asks what to copy.
+    // Lost bytes count as data, so that a program that copies data gets the error.
     const auto found = std::find(model_.lost.begin(), model_.lost.end(), true);
     if (found == model_.lost.end()) return;
     const auto first = static_cast<std::uint64_t>(found - model_.lost.begin());

@@ -100,11 +100,11 @@ TEST(RequestMetrics, counts_an_answer_once_and_only_the_request_of_its_thread) {
   RequestMetrics metrics;
   {
     const RequestScope scope(mark(2, 3));
-    metrics.answered(4, 0);  // somebody else's
+    metrics.answered(4, 0);  // a request of another thread
     metrics.answered(0, 0);  // a notification
     metrics.answered(2, ENOENT);
   }
-  metrics.answered(2, 0);  // nobody answers it any more
+  metrics.answered(2, 0);  // its scope has ended
   const RequestStats stats = metrics.stats(name_of);
   ASSERT_EQ(stats.operations.size(), 1u);
   EXPECT_EQ(stats.operations[0].name, "op3");

@@ -89,7 +89,7 @@ TEST(ReadErrors, of_the_disk_give_eio_for_that_chunk_alone) {
   auto store = TestStore::open(disk);
   NACRE_ASSERT_OK(store);
   fs::FileData& file = (*store)->file(2);
-  // All records in one call: the caches then have what could be read.
+  // Reads all records in one call. The cache then has those that could be read.
   Bytes out(content.size());
   const auto whole = file.read(0, out);
   ASSERT_FALSE(whole);

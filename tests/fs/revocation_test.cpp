@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What somebody has who was removed with --revoke: his secret, the keyring of then, every key that
-// he could open with them, and all files of today. Each attempt is first shown to succeed with what
-// the others have, so that none of them fails for another reason.
+// The attacks of a recipient who was removed with --revoke. The attacker has the secret and the
+// keyring from before, every key that they open, and all files of today. Each attempt is first
+// shown to succeed with a valid secret, so that none fails for another reason.
 #include "fs/store/segment_walk.h"
 #include "tests/fs/rotation_fixture.h"
 
@@ -18,7 +18,8 @@ class Revocation : public RotationTest, private fs::SegmentVisitor {
         std::move(*engine::RsaPrivateKey::from_der(identity(0).to_der()->view())));
   }
 
-  // Records of today's volume that an epoch key opens, whichever epoch they say.
+  // The number of records of today's volume that an epoch key opens, whatever epoch their headers
+  // name.
   std::uint64_t records_opened_by(const metadata::KeyTree& keys) {
     tried_with_ = &keys;
     opened_ = tried_ = 0;
@@ -34,7 +35,7 @@ class Revocation : public RotationTest, private fs::SegmentVisitor {
   }
   std::uint64_t tried() const { return tried_; }
 
-  // Past the keyring and its MACs: what is there is opened with keys of somebody's own making.
+  // Opens the database with keys of the attacker's own making, past the keyring and its MACs.
   bool opens_database_with(const std::shared_ptr<metadata::KeyTree>& keys,
                            std::uint64_t generation) {
     auto options = test_volume_options();
@@ -102,11 +103,12 @@ TEST_F(Revocation, leaves_to_whoever_was_removed_nothing_of_what_is_there_now) {
     const auto his = metadata::open_keyring(*parsed, secret_of(removed));
     NACRE_ASSERT_OK(his);
 
-    // Records, whether written since or sealed anew: with his epoch key as that of today's epoch.
+    // Records that were written since, or sealed anew: the attacker uses the old epoch key as the
+    // key of today's epoch.
     const std::uint64_t opened = records_opened_by(*today->keys);
     EXPECT_EQ(opened, tried());
     EXPECT_EQ(records_opened_by(*his->keys), 0u);
-    // Names, sizes, rows: the same, in place of the keyring.
+    // Names, sizes and rows: the same key, in place of the keyring's.
     const auto his_epoch = his->keys->current_epoch();
     const auto forged =
         std::make_shared<metadata::KeyTree>(his->keys->volume_id(), his->keys->volume_key(), [&] {
@@ -121,7 +123,8 @@ TEST_F(Revocation, leaves_to_whoever_was_removed_nothing_of_what_is_there_now) {
     EXPECT_FALSE(opens_database_with(his->keys, generation));
     EXPECT_FALSE(opens_database_with(forged, generation));
 
-    // His wrap of then put into today's keyring, with a MAC of the key that he knows.
+    // The attacker puts the old wrapped volume key into today's keyring, with a MAC under the old
+    // key.
     metadata::Keyring grafted = today->keyring;
     grafted.recipients.push_back(old_keyring.recipients[static_cast<std::size_t>(removed)]);
     const std::string text = metadata::encode_keyring(grafted, *his->keys);
@@ -129,7 +132,7 @@ TEST_F(Revocation, leaves_to_whoever_was_removed_nothing_of_what_is_there_now) {
     NACRE_ASSERT_OK(graft);
     EXPECT_CODE(tampered, metadata::open_keyring(*graft, secret_of(removed)));
 
-    // The keyring of then, put back: refused, with the secret of whoever is left as well.
+    // The old keyring is put back. It is refused, also with the secret of a recipient who stays.
     backing_->store("keyring", old_text);
     backing_->store("keyring.copy", old_text);
     EXPECT_CODE(tampered, metadata::open_volume_keys(*backing_, secret_of(removed)));

@@ -77,7 +77,7 @@ class RotationTest : public ::testing::Test {
     if (volume_) NACRE_EXPECT_OK(volume_.mounted().close());
     volume_.reset();
   }
-  // As after a crash: what the process did not write is gone.
+  // Ends the process as a crash does: what it did not write is gone.
   void abandon() {
     rotation_.reset();
     volume_.reset();

@@ -77,8 +77,8 @@ class RotationForgery : public RotationTest {
     return {made.begin(), made.end()};
   }
 
-  // Of the records of that epoch for which it can be done those of whose places in their segment
-  // is_chosen is true; how many.
+  // Forges records of that epoch, as far as a record can be forged, for whose places in their
+  // segment is_chosen is true. Returns how many were forged.
   unsigned forge_records(
       MemoryBacking& disk, const metadata::KeyTree& keys, std::uint32_t epoch,
       const std::function<bool(unsigned)>& is_chosen = [](unsigned) { return true; }) {
@@ -116,7 +116,7 @@ class RotationForgery : public RotationTest {
     std::size_t offset = 0;
     bool is_named = false;  // by a row
   };
-  // Of all records, in order.
+  // The places of all records, in order.
   std::vector<Place> places_of_records(const std::shared_ptr<MemoryBacking>& disk) {
     std::vector<Place> places;
     const auto keys = unlock(*disk);
@@ -163,7 +163,7 @@ class RotationForgery : public RotationTest {
                               [&](std::string_view, std::string_view) { return ++count > 0; }));
     return count;
   }
-  // Of the volume, which is closed.
+  // The number of digests in the volume, which is closed.
   unsigned count_digests() {
     const auto keys = unlock(*backing_);
     EXPECT_TRUE(keys);
@@ -172,7 +172,8 @@ class RotationForgery : public RotationTest {
     return database ? count_digests_of(**database) : 0;
   }
 
-  // In how many files some byte is neither right nor refused, and in how many some are refused.
+  // Counts of files: those with bytes that are neither right nor refused, and those with bytes that
+  // are refused.
   struct Reading {
     unsigned forged = 0;
     unsigned refused = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// While keys are rotated somebody has the older ones: a recipient who was removed (AUDIT F1). In
-// format 2 nothing that he makes counts from the rotation's beginning on, however long it is
-// paused.
+// While keys are rotated, an attacker has the older keys: a recipient who was removed (AUDIT F1).
+// In format 2, nothing that the attacker makes counts from the beginning of the rotation on,
+// however long it is paused.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -18,7 +18,8 @@ TEST_F(RotationForgery, of_records_is_nobodys_business_while_the_keys_count) {
   const auto old_keys = unlock(*backing_);
   NACRE_ASSERT_OK(old_keys);
 
-  // Who has the keys of today forges what he likes: so this is how it is done.
+  // With the keys of today an attacker can forge any record, which shows that the fixture's
+  // forgeries work.
   const auto today = backing_->process_kill();
   ASSERT_GT(forge_records(*today, *old_keys->keys, 1), 20u);
   NACRE_ASSERT_OK(try_open(today));
@@ -59,7 +60,8 @@ TEST_F(RotationForgery, of_records_while_a_rotation_is_paused_is_tampering) {
   expect_rotated(2);
 }
 
-// A repair may lose the row which says that records have digests. Then all records counted.
+// A repair may lose the row which says that records have digests. In an earlier version all records
+// then counted.
 TEST_F(RotationForgery, of_records_is_tampering_where_nothing_says_which_are_genuine) {
   open();
   fill(9);
@@ -80,8 +82,8 @@ TEST_F(RotationForgery, of_records_is_tampering_where_nothing_says_which_are_gen
   EXPECT_GT(reading.refused, 5u);
 }
 
-// Each forgery stands behind a genuine record of the same session: what is found out about the
-// session must not stand for the record.
+// Each forgery follows a genuine record of the same session. A verdict on one record must not be
+// used for another one of its session.
 TEST_F(RotationForgery, of_every_second_record_is_tampering) {
   open();
   fill(9);
@@ -183,9 +185,9 @@ TEST_F(RotationForgery, digests_left_behind_the_last_keyring_go_at_the_next_open
   expect_rotated(2);
 }
 
-// What looks like a record, with a right CRC, in the place of a dead one, and reaches over all that
-// lie behind it. It takes no key to make that, no row names it, and all records behind it are as
-// they were.
+// Bytes that look like a record with a right CRC take the place of a dead record, and reach over
+// all records behind it. No key is needed to make them. No row names them, and all records behind
+// them are unchanged.
 TEST_F(RotationForgery, a_dead_record_that_reaches_over_live_ones_costs_none_of_them) {
   open();
   fill(9);
@@ -222,7 +224,8 @@ TEST_F(RotationForgery, a_dead_record_that_reaches_over_live_ones_costs_none_of_
   expect_rotated(2);
 }
 
-// The digest of a record stands under its salt and counter, which anybody can write elsewhere.
+// The row of a digest is named by the salt and the counter of its record. An attacker can write
+// both into the header of another record.
 TEST_F(RotationForgery, a_dead_record_under_the_name_of_a_live_one_costs_it_nothing) {
   open();
   fill(9);

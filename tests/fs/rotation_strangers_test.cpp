@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that somebody put into the folder of a volume whose keys are rotated.
+// Foreign files in the folder of a volume whose keys are rotated.
 #include "tests/fs/rotation_fixture.h"
 
 namespace nacre::tests {

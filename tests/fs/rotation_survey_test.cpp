@@ -14,8 +14,7 @@
 namespace nacre::tests {
 namespace {
 
-// So slow that the survey waits behind the first segment that it has read, until another rate is
-// asked for.
+// A rate so low that the survey waits after the first segment, until another rate is requested.
 constexpr std::uint64_t slowest = 1;
 
 class RotationSurvey : public RotationForgery {
@@ -32,7 +31,7 @@ class RotationSurvey : public RotationForgery {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return condition();
   }
-  // Until it waits for its rate: the first segment is read whole, and others are not.
+  // Waits until the survey waits for its rate: it has then read the first segment and no other.
   bool wait_for_first_segment() {
     return wait_for([&] { return rotation_->status().done_bytes > 0; });
   }
@@ -60,7 +59,7 @@ class RotationSurvey : public RotationForgery {
     NACRE_ASSERT_OK((*file)->write(0, bytes));
     NACRE_ASSERT_OK((*file)->sync());
   }
-  // Of a file, and so that rows name it.
+  // The place of a record of a file that rows name.
   Place named_place() {
     const auto places = places_of_records(backing_);
     const auto named = std::find_if(places.begin(), places.end(),
@@ -169,8 +168,8 @@ TEST_F(RotationSurvey, rests_while_it_is_paused) {
   expect_rotated(2);
 }
 
-// A holder of the keys of today changes records that were read already. They count no more,
-// although the new keyring is not there yet, and moving them does not make them genuine.
+// A holder of the current keys changes records that the survey has read already. They no longer
+// count, although the new keyring is not there yet, and moving them does not make them genuine.
 TEST_F(RotationSurvey, makes_nothing_genuine_that_was_changed_behind_it) {
   open();
   fill(20);
@@ -234,7 +233,7 @@ TEST_F(RotationSurvey, a_place_that_cannot_be_read_keeps_it_from_beginning) {
   close();
 }
 
-// As above, in the background: the state says it.
+// The same as above for a rotation in the background, whose state has the reason.
 TEST_F(RotationSurvey, says_why_it_did_not_lead_to_a_rotation) {
   open();
   fill(9);

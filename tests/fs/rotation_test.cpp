@@ -88,7 +88,8 @@ TEST_F(RotationTest, compresses_anew_when_a_codec_is_given) {
   EXPECT_EQ(unlock(*backing_)->superblock.codec, engine::Codec::lz77);
 }
 
-// Whatever the volume's codec and the file's are by then: nothing is decompressed for a new key.
+// A rotation decompresses nothing, even if the codec of the volume or of the file has changed
+// since.
 TEST_F(RotationTest, leaves_everything_compressed_as_it_is_when_no_codec_is_given) {
   open();
   const auto file = volume_->make_node(root, "text", {}, S_IFREG | 0644, 0);
@@ -111,7 +112,7 @@ TEST_F(RotationTest, leaves_everything_compressed_as_it_is_when_no_codec_is_give
   expect_rotated(2);
 }
 
-// What stands beside a stranger's bytes must not be compressed by a rotation either.
+// A rotation must not compress content that is mixed with an attacker's bytes either.
 TEST_F(RotationTest, compresses_anew_with_the_codec_that_a_file_asks_for) {
   open();
   const std::string zeros(40 * chunk_size, 'z');
@@ -144,7 +145,8 @@ TEST_F(RotationTest, is_refused_while_one_is_under_way) {
   EXPECT_CODE(busy, rotation_->begin({}));
 }
 
-// Nobody but a rotation writes one, so the new key vouches for none that came from elsewhere.
+// Only a rotation writes the superblock of an open volume. So the new key must not vouch for
+// another one that has taken its place.
 TEST_F(RotationTest, is_not_begun_over_a_superblock_that_changed_while_the_volume_was_open) {
   open();
   fill(4);
@@ -191,8 +193,8 @@ TEST_F(RotationTest, goes_on_in_the_background_after_a_mount_and_stays_paused_wh
   expect_rotated(2);
 }
 
-// It moves a byte a second and would never end: a second one is refused meanwhile, and another rate
-// counts from now on.
+// The rotation moves one byte a second and would never end. Meanwhile a second rotation is refused,
+// and another rate takes effect at once.
 TEST_F(RotationTest, refuses_another_one_and_takes_another_rate_while_it_runs) {
   open();
   fill(40);
@@ -234,7 +236,7 @@ TEST_F(RotationTest, keeps_the_older_key_while_a_record_cannot_be_opened) {
   EXPECT_CODE(corrupt, rotation_->run({}));
   EXPECT_TRUE(keys_.keys->is_rotating());
   EXPECT_EQ(rotation_->status().damaged_segment_count, 1u);
-  // Whoever removes what is damaged lets it come to its end.
+  // Once the damaged files are removed, the rotation comes to its end.
   for (const auto& [name, text] : contents_)
     NACRE_EXPECT_OK(volume_->unlink(root, name));
   contents_.clear();
@@ -248,7 +250,7 @@ TEST_F(RotationTest, keeps_the_older_key_while_a_record_cannot_be_opened) {
   expect_rotated(2);
 }
 
-// As what a repair leaves where it found nothing: bytes that are no record and belong to nobody.
+// The damage that a repair leaves: bytes that are no record and belong to no file.
 TEST_F(RotationTest, is_not_held_up_by_damage_that_nothing_names) {
   open();
   fill(12);
@@ -329,7 +331,7 @@ TEST_F(RotationTest, keeps_what_is_written_and_deleted_beside_it) {
   std::thread writer([&] {
     for (std::uint32_t seed = 100; !done; ++seed) {
       write(fmt::format("w{}", seed), seed, 1 + seed % 5);
-      // As long as it was, so that it is all that the file holds.
+      // The new content is as long as the old one, so nothing of the old one is left in the file.
       const std::uint32_t old = 1 + seed % 19;
       write(fmt::format("f{}", old), old + 1 + 100 * seed, 3 + old % 5);
       if (seed % 8 == 0) NACRE_EXPECT_OK(volume_->sync_all());
@@ -392,9 +394,10 @@ TEST_F(RotationTest, says_where_room_is_missing_for_its_checkpoint_and_goes_on_w
 }
 
 #ifndef NACRE_SANITIZER
-// How often the process's writable memory has these bytes, each flipped so that they are not
-// themselves one of the places. Stacks are left out: they are not wiped. Other threads may give
-// memory back meanwhile: it is read through the kernel, which tells of that.
+// Counts how often these bytes occur in the writable memory of the process. They are passed with
+// all bits flipped, so that the argument itself is not counted. Stacks are left out, since they are
+// not wiped. Other threads may free memory meanwhile, so it is read through the kernel, which then
+// returns an error.
 std::size_t count_in_memory(const Bytes& flipped) {
   std::size_t found = 0;
   const int memory = ::open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
@@ -448,7 +451,8 @@ TEST_F(RotationTest, leaves_no_older_key_in_memory) {
 }
 #endif
 
-// What somebody has who was a recipient before: his secret, the keyring of then, all files of now.
+// The attacker was a recipient before the rotation, and has a secret, the keyring from then, and
+// all files of now.
 TEST_F(RotationTest, gives_nothing_written_or_resealed_since_to_whoever_was_removed) {
   open();
   fill(8);
@@ -476,7 +480,7 @@ TEST_F(RotationTest, gives_nothing_written_or_resealed_since_to_whoever_was_remo
   NACRE_ASSERT_OK(old_keys);
   EXPECT_FALSE(old_keys->keys->session_key(2, {}));
   EXPECT_FALSE(old_keys->keys->database_file_key(2, Bytes(16), "CURRENT"));
-  // Put back, it is refused, with the secret of whoever is left as well.
+  // The old keyring is put back. It is refused, also with the secret of a recipient who stays.
   backing_->store("keyring", old_keyring);
   backing_->store("keyring.copy", old_keyring);
   EXPECT_CODE(tampered, metadata::open_volume_keys(*backing_, removed()));

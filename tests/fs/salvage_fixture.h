@@ -102,7 +102,7 @@ class Salvage : public BackupTest {
     EXPECT_EQ(after.names, before.names);
     EXPECT_TRUE(after.contents == before.contents);
   }
-  // Of a file in lost+found of the target.
+  // The content of a file in lost+found of the target.
   std::string newer_content(const std::string& name) {
     const auto volume = open(target_->process_kill());
     NACRE_EXPECT_OK(volume);
@@ -118,7 +118,7 @@ class Salvage : public BackupTest {
     return content;
   }
 
-  // Of the closed source.
+  // The checkpoints of the source, which is closed.
   std::vector<std::pair<metadata::CheckpointNumber, metadata::CheckpointRow>> checkpoints() {
     std::vector<std::pair<metadata::CheckpointNumber, metadata::CheckpointRow>> found;
     const auto keys = metadata::open_volume_keys(*source_, metadata::VolumeSecret(identity(0)));

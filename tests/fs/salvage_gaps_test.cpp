@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a salvage says of files in lost+found that it has in part: which of their zeros nobody
-// wrote.
+// Files of which a salvage finds only parts, in lost+found: it says which of their zeros stand for
+// missing bytes.
 #include "tests/fs/salvage_fixture.h"
 
 namespace nacre::tests {

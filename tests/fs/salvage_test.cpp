@@ -142,8 +142,8 @@ TEST_F(Salvage, a_volume_without_a_checkpoint_gives_its_files_by_inode) {
   EXPECT_EQ(newer_content(fmt::format("#{}", file.value)), content);
 }
 
-// A chunk is merged while it is written to: the merged record is dead, and older than what was
-// written. Without a checkpoint, and with one that was written before the record was.
+// A chunk is written to while it is being merged. Then the merged record is dead, and older than
+// the new bytes. The test runs without a checkpoint, and with one that is older than the record.
 TEST_F(Salvage, a_merged_record_that_no_row_came_to_name_is_older_than_what_was_written) {
   for (const bool has_checkpoint : {false, true}) {
     SCOPED_TRACE(has_checkpoint);
@@ -255,7 +255,7 @@ TEST_F(Salvage, lost_records_are_told_and_read_as_errors) {
   }
 }
 
-// Once, everything was rot, and a note.
+// An earlier version reported all of this as rot, in a note.
 TEST_F(Salvage, what_the_disk_does_not_read_is_an_error_and_no_rot) {
   make_tree();
   unmount();
@@ -311,7 +311,8 @@ TEST_F(Salvage, forged_checkpoints_are_refused) {
 }
 
 // A copy of the volume was mounted more often, and an attacker put its records behind the volume's
-// own. The highest number counted, and the volume's own newer file was silently missing.
+// own. In an earlier version the highest number counted, so the volume's own newer file was
+// silently missing.
 TEST_F(Salvage, of_two_histories_asks_which_one_counts) {
   const auto file = make(root, "file", S_IFREG);
   write(file, 0, "of both");
@@ -419,8 +420,8 @@ TEST_F(Salvage, an_older_keyring_is_refused) {
   EXPECT_TRUE(target_->files().empty());
 }
 
-// However a salvage ends, its target is no volume until all of it is there, and the next one goes
-// through.
+// However a salvage ends, its target becomes a volume only when it is complete, and the next
+// salvage succeeds.
 TEST_F(Salvage, power_loss_leaves_no_volume_or_a_whole_one) {
   make_tree();
   unmount();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scrub of a mounted volume: what it finds and whom it names, that it goes on after a restart,
-// and that it keeps out of everybody's way.
+// The scrub of a mounted volume: what it finds and which files it names, that it goes on after a
+// restart, and that it does not slow down other operations.
 #include "fs/scrub/scrubber.h"
 
 #include <atomic>
@@ -41,12 +41,12 @@ class TestClock final : public fs::ScrubClock {
     }
     reached_.notify_all();
     if (user_) user_();
-    // Held: until somebody ends the pass or lets it go on.
+    // Held, until the test ends the pass or lets it go on.
     while (!is_over() && is_held()) {
       wake.wait_for(lock, 1ms);
     }
   }
-  // From its so many-th wait on the scrubber stays where it is.
+  // From its count-th wait on, the scrubber is held.
   void hold_at(std::uint64_t count) { held_at_ = count; }
   void release() { held_at_ = UINT64_MAX; }
   void wait_until_held() {
@@ -102,7 +102,7 @@ class ScrubberTest : public VolumeCompaction {
     begin();
     return finish();
   }
-  // As after kill -9, and a new mount with a scrubber.
+  // Kills the daemon, and mounts again with a scrubber.
   void kill() {
     auto after = backing_->process_kill();
     scrubber_.reset();
@@ -115,7 +115,7 @@ class ScrubberTest : public VolumeCompaction {
                                    std::uint32_t seed) {
     const fs::InodeNumber file = make_file(parent, name);
     const std::string content = noise(count * chunk_size, seed);
-    // In pieces: one flush goes into one segment.
+    // Written in pieces, since all records of one flush go into one segment.
     constexpr std::size_t piece = 10 * chunk_size;
     for (std::size_t at = 0; at < content.size(); at += piece) {
       write(file, at, std::string_view(content).substr(at, piece));
@@ -301,7 +301,7 @@ TEST_F(ScrubberTest, that_was_stopped_begins_anew) {
   EXPECT_EQ(scrub().record_count, 120u);
 }
 
-// Found by a scrub at 1 KiB a second that was told to hurry, and slept for hours.
+// An earlier version went on sleeping for hours if a scrub at 1 KiB a second got a higher rate.
 TEST_F(ScrubberTest, begun_again_while_it_waits_takes_the_new_rate_at_once) {
   for (std::uint32_t i = 0; i < 6; ++i)
     make_stored_file(root, fmt::format("file {}", i), 20, i);
@@ -413,7 +413,7 @@ TEST_F(ScrubberTest, tells_a_segment_that_cannot_be_read_or_is_cut_from_rot) {
   EXPECT_TRUE(is_missing);
 }
 
-// Once, paths past what a row may hold were left out without a word.
+// An earlier version silently left out the paths for which a row has no room.
 TEST_F(ScrubberTest, says_how_many_paths_it_leaves_out) {
   constexpr std::uint64_t count = 300;
   const auto folder = make_directory(root, std::string(200, 'd'));
@@ -489,7 +489,7 @@ TEST(RateLimit, lets_no_more_through_than_its_rate) {
     now += std::chrono::milliseconds(random() % 2000);  // what the work itself took
     now += limit.after(piece, now);
     const std::chrono::duration<double> passed = now - start;
-    // Beyond what was saved up, and the piece in hand.
+    // The scrub may exceed the rate by the bytes saved up and by the piece in hand.
     EXPECT_LE(static_cast<double>(bytes), 1000 * (passed.count() + 0.5) + 3000);
   }
   EXPECT_EQ(RateLimit(0).after(1u << 30, now), RateLimit::Clock::duration::zero());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A state that is wrong at a seam of the store or the cache ends the process before it becomes
-// wrong data: each test here makes one so, and sees the words.
+// A wrong state in the store or the cache ends the process before it becomes wrong data. Each test
+// here makes one state wrong, and expects the message of its check.
 #include <csignal>
 #include <memory>
 #include <vector>
@@ -23,7 +23,7 @@ namespace {
 constexpr std::uint32_t checked_chunk_size = 16u << 10;  // StoreOptions
 constexpr std::uint32_t stored_size = 100;
 
-// The cpu's engine. Where it lies, each record is said to be longer than its room.
+// Runs the cpu's engine. If told to lie, it says that each record is longer than its room.
 class LyingEngine final : public engine::Engine {
  public:
   Result<engine::Arena> allocate(std::size_t size_bytes) override {
@@ -70,7 +70,7 @@ class ChecksDeathTest : public ::testing::Test {
   metadata::RecordLocation record() const {
     return {segment_->number, metadata::segment_header_size_bytes, stored_size};
   }
-  // As an append that forgets to say what it has written.
+  // Like an append that forgets to note the size that it has written.
   void grow_segment() {
     segment_->size += stored_size;
     segment_->changed = true;

@@ -183,8 +183,8 @@ class TestStore final : public fs::CommitSource, public fs::DurableObserver {
                                       return true;
                                     }));
   }
-  // Of two records that overlap, the one on top has the higher version: without rows a salvage has
-  // nothing else to lay them by.
+  // If two records overlap, the upper one must have the higher version: a salvage without rows has
+  // only versions to tell it which one is newer.
   static void expect_layers_in_order(const metadata::ChunkRow& row) {
     for (auto on_top = row.patches.begin(); on_top != row.patches.end(); ++on_top) {
       if (row.base && row.base->plain_size > on_top->offset) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records that are appended as they are: a segment holds no record of an epoch other than its own,
-// whoever asks for it.
+// even if a caller passes one.
 #include <gtest/gtest.h>
 
 #include "fs/store/segment_table.h"
@@ -68,12 +68,12 @@ TEST_F(StoreMoves, append_no_records_of_two_epochs_together) {
   EXPECT_EQ(error_of(append_sealed({new_record, old_record})), ErrorCode::invalid_argument);
   EXPECT_EQ(error_of(append_sealed({new_record, new_record, old_record})),
             ErrorCode::invalid_argument);
-  // All of an epoch that ended: to be prepared once more.
+  // All records are of an epoch that has ended, so they must be prepared once more.
   const auto late = append_sealed({old_record});
   NACRE_ASSERT_OK(late);
   EXPECT_FALSE(*late);
 
-  // Prepared, they are of one epoch; and nothing of what was refused had been written.
+  // Once prepared, all are of one epoch. Nothing was written when they were refused.
   const std::vector<ByteView> both = {old_record, new_record};
   const fs::PreparedMove prepared = store_->prepare_move(both);
   for (const ByteView record : prepared.records)

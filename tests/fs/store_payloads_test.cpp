@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many payloads a flush becomes: as few as the engine's liking and a segment's size allow.
+// How many payloads a flush becomes: as few as the engine's preferred size and the size of a
+// segment allow.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,7 +44,7 @@ class CountingEngine : public engine::Engine {
   engine::EngineStats stats() const override { return engine_->stats(); }
   std::string backend_name() const override { return engine_->backend_name(); }
 
-  // While nobody uses the engine.
+  // Called while no thread uses the engine.
   const std::vector<std::size_t>& message_counts() const { return message_counts_; }
   const std::vector<const Byte*>& inputs() const { return inputs_; }  // of all messages
   const std::vector<const Byte*>& outputs() const { return outputs_; }
@@ -175,13 +176,15 @@ TEST(StorePayloads, are_as_long_as_the_engine_likes) {
   EXPECT_EQ(payloads_of(32, 16u << 20, 64u << 20), (Counts{32}));
 }
 
-// Of a small disk's segments a payload fills a quarter at most, but never is below 2 MiB.
+// A payload fills at most a quarter of a segment, also of the small segments on a small disk, but
+// is never below 2 MiB.
 TEST(StorePayloads, are_short_beside_a_segment) {
   EXPECT_EQ(payloads_of(128, 16u << 20, 16u << 20), (Counts{64, 64}));
   EXPECT_EQ(payloads_of(64, 16u << 20, 4u << 20), (Counts{32, 32}));
 }
 
-// What lies in plain memory is copied no more; beside a piece that does not, all are.
+// Bytes in plain memory are not copied. If one piece of a batch lies elsewhere, all pieces are
+// copied.
 TEST(StorePayloads, are_sealed_where_their_bytes_lie) {
   CountingEngine engine(2u << 20);
   const BareStore bare(engine);
@@ -211,7 +214,8 @@ TEST(StorePayloads, are_sealed_where_their_bytes_lie) {
   few.expect_stored(*store, *copied);
 }
 
-// What is to lie in clean memory is copied no more; beside a piece that is not, all are.
+// Records that are opened into clean memory are not copied. If one of a batch is not, all are
+// copied.
 TEST(StorePayloads, are_opened_where_their_bytes_are_to_lie) {
   CountingEngine engine(2u << 20);
   const BareStore bare(engine);
@@ -254,8 +258,8 @@ TEST(StorePayloads, are_opened_where_their_bytes_are_to_lie) {
   NACRE_EXPECT_OK(reads[5].result);
 }
 
-// A file that is written from front to back, in whatever pieces, goes to the engine from where the
-// writes have put it.
+// If a file is written from front to back, in pieces of any size, its bytes go to the engine from
+// the place where the writes put them.
 TEST(StorePayloads, of_a_written_file_are_its_dirty_chunks) {
   CountingEngine engine(2u << 20);
   const auto directory = MemoryBacking::create();
@@ -302,8 +306,8 @@ TEST(StorePayloads, of_a_written_file_leave_no_memory_behind) {
   NACRE_ASSERT_OK(store->close());
 }
 
-// While one is written the next one is sealed: with an engine that waits for it this would not end
-// otherwise.
+// While one payload is written, the next one is sealed. Otherwise this test would not end, since
+// its engine waits for the next payload.
 TEST(StorePayloads, are_sealed_before_the_last_one_is_written) {
   LateEngine engine(4);
   const BareStore bare(engine);
@@ -315,7 +319,8 @@ TEST(StorePayloads, are_sealed_before_the_last_one_is_written) {
   chunks.expect_stored(*store, *sealed);
 }
 
-// Who finds a segment taken fills another one, as far as the store may; alone, all go to one.
+// A caller that finds a segment in use fills another one, up to the allowed number. A single caller
+// fills one segment.
 TEST(StorePayloads, of_several_callers_go_to_segments_side_by_side) {
   CountingEngine engine(2u << 20);
   const auto directory = MemoryBacking::create();

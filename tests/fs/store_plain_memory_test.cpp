@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of plain bytes: nobody gets another's, and what nobody uses goes back to the system.
+// Blocks of plain bytes: no block is given out twice, and unused memory goes back to the system.
 #include "fs/store/plain_memory.h"
 
 #include <sys/resource.h>
@@ -60,7 +60,8 @@ TEST_F(PlainMemoryTest, knows_the_slab_of_its_bytes_and_no_others) {
   give_back(blocks);
 }
 
-// Giving slabs back as soon as they were empty halved what a virtual machine's writers got done.
+// When slabs were freed as soon as they were empty, writers on a virtual machine had half the
+// speed.
 TEST_F(PlainMemoryTest, keeps_what_was_used_just_now) {
   using std::chrono::milliseconds;
   EXPECT_TRUE(memory_.is_empty());
@@ -95,7 +96,8 @@ TEST_F(PlainMemoryTest, keeps_no_more_empty_slabs_than_it_may) {
   EXPECT_EQ(memory.stats().slab_count, 1u);
 }
 
-// Every mount paid for 32 MiB of pages, to wipe them, that had held one small file.
+// In an earlier version every mount wiped 32 MiB of pages at its end, even if they had held only
+// one small file.
 TEST_F(PlainMemoryTest, wipes_no_pages_that_nobody_took) {
   PlainMemory memory{*engine_, block_size, 0};
   Byte* const block = memory.take();
@@ -109,8 +111,8 @@ TEST_F(PlainMemoryTest, wipes_no_pages_that_nobody_took) {
   EXPECT_LT(after.ru_minflt - before.ru_minflt, 100);
 }
 
-// Blocks that stay here and there keep their slabs: what comes then lies in the blocks between
-// them, whatever its size, so that both together need no more memory than either.
+// A few used blocks keep their slabs. Later bytes of any size lie in the free blocks between them,
+// so both together need no more memory than either.
 TEST_F(PlainMemoryTest, that_keeps_few_empty_slabs_uses_its_free_blocks_first) {
   PlainMemory memory{*engine_, block_size, 1};
   std::vector<PlainBytes> whole, pieces;

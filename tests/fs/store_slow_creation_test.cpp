@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A disk that does not answer while a segment is made: who has room in the one before goes on.
+// A disk that does not answer while a segment is made: appends for which the segment before has
+// room go on.
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -84,7 +85,8 @@ TEST_F(SlowCreation, keeps_no_writer_waiting_for_whom_there_is_room) {
   EXPECT_NE(append(1), first) << "the old segment is closed once there is a new one";
 }
 
-// Of a session seven times 40 chunks are too many. What the sixth waited for is the old session's.
+// A session has no versions for seven times 40 chunks, so the seventh append begins a new session.
+// The segment for which the sixth append waited belongs to the old one.
 TEST_F(SlowCreation, of_a_session_that_ended_meanwhile_takes_no_record) {
   std::set<fs::SegmentNumber> last;
   for (int i = 0; i < 5; ++i)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A write session gives out no version of the next one's, however many are asked for.
+// A write session never gives out a version that belongs to the next session, however many are
+// asked for.
 #include <mutex>
 #include <set>
 #include <thread>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The row superblock_generation of format 2: an older superblock that is put back is refused, as an
-// older keyring is, by mounts and checks. Generations end, and do not begin anew.
+// older keyring is, by mounts and checks. After the last generation there is none, and counting
+// does not begin anew.
 #include <algorithm>
 #include <functional>
 #include <optional>
@@ -12,7 +13,7 @@ namespace {
 
 class SuperblockGeneration : public RotationTest {
  protected:
-  // Both copies, as whoever has the volume key writes them.
+  // Replaces both copies, as a holder of the volume key can.
   void replace_superblock(const std::function<void(metadata::Superblock&)>& change) {
     auto keys = unlock(*backing_);
     NACRE_ASSERT_OK(keys);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chunks that are tidied: the records of a row stay in the order of their versions, since without
-// rows a salvage has nothing else to lay them by. So do those that no row came to name.
+// Chunks that are tidied: the records of a row stay in the order of their versions, since a salvage
+// without rows has only the versions to order them by. The same holds for records that no row came
+// to name.
 #include "fs/cache/tidy_chunk.h"
 
 #include <atomic>
@@ -72,7 +73,7 @@ class TidyChunk : public ::testing::Test {
     fs::RecordOpener opener(*killed, *keys, **engine, *found);
     std::map<fs::RecordVersion, Bytes> plain;
     std::vector<fs::PlacedRecord> placed;
-    // As a salvage lays them.
+    // The records laid over each other as a salvage does it.
     Bytes laid(content_.size());
     for (const fs::FoundRecord& record : found->all) {
       const auto opened = opener.open(record);
@@ -82,7 +83,7 @@ class TidyChunk : public ::testing::Test {
       lay(laid, record.patch_offset, *opened);
     }
     EXPECT_TRUE(laid == content_);
-    // As a database that is made anew lays them.
+    // The same as a rebuild of the database does it.
     metadata::ChunkRow row;
     EXPECT_TRUE(fs::add_newer_records(row, placed, static_cast<std::uint32_t>(content_.size())));
     EXPECT_TRUE(row.lost.empty());
@@ -174,9 +175,9 @@ TEST_F(TidyChunk, in_parts_that_was_written_to_meanwhile_leaves_older_records) {
   expect_content_of_records();
 }
 
-// Nor may a flush be under way when the row is read, with versions that are drawn and no row yet.
-// Nobody can see who waits for that flush: the disk goes on when a record was read, or after a
-// while.
+// Nor may a flush be under way when the row is read, with versions that are drawn and no row yet. A
+// test cannot see whether tidy_chunk() waits for that flush. So the disk goes on when a record was
+// read, or after a while.
 TEST_F(TidyChunk, waits_for_a_flush_that_has_its_versions) {
   NACRE_ASSERT_OK(write(0, 16u << 10, 'a'));
   NACRE_ASSERT_OK(sync_as_records());

@@ -58,7 +58,7 @@ TEST(Acl, refuses_what_is_not_an_acl) {
        {AclTag::user, 6},
        {AclTag::group_object, 4},
        {AclTag::mask, 4},
-       {AclTag::other, 4}},  // nobody named
+       {AclTag::other, 4}},  // names no user and no group
       {{AclTag::user_object, 6},
        {AclTag{3}, 6, 7},
        {AclTag::group_object, 4},

@@ -214,7 +214,7 @@ TEST_F(VolumeAttributes, append_only_files_grow_at_their_end) {
   write(file, 0, "one\n");
   NACRE_EXPECT_OK(volume().set_flags(file, metadata::inode_flag_append));
   write(file, 4, "two\n");
-  // As the kernel writes back a page: with what was there before.
+  // The kernel writes back a whole page, with the old bytes in it.
   write(file, 0, "one\ntwo\nthree\n");
   EXPECT_CODE(not_permitted, volume().write(file, 0, as_bytes("ONE\n"), {}));
   EXPECT_CODE(not_permitted, volume().write(file, 100, as_bytes("x"), {}));

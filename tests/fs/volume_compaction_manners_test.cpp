@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compaction beside work: it keeps to its rate, holds up nobody while the disk is slow for it, and
-// puts in order what many small writes leave.
+// Compaction while programs use the volume: it keeps to its rate, holds up no program while the
+// disk is slow for it, and merges what many small writes leave.
 #include <atomic>
 #include <future>
 #include <latch>
@@ -52,8 +52,8 @@ class CompactionManners : public VolumeCompaction {
     return static_cast<double>(segments().movable_dead_bytes) /
            static_cast<double>(segments().live_bytes);
   }
-  // Somebody reads all the time: between any two pieces of work compaction sees that it is not
-  // alone, however seldom this thread gets a turn.
+  // A thread that reads all the time. Between any two pieces of its work compaction sees foreground
+  // work, however seldom the test's own thread runs.
   class Reader {
    public:
     Reader(fs::Volume& volume, MemoryBacking& backing, InodeNumber file)
@@ -152,7 +152,8 @@ TEST_F(CompactionManners, knows_no_rate_when_nobody_else_is_there) {
     std::this_thread::yield();
 }
 
-// Past twice what the bound allows the disk alone sets the pace, whoever else works.
+// Once there are more than twice the dead bytes that the bound allows, only the disk limits
+// compaction, also during foreground work.
 TEST_F(CompactionManners, knows_no_rate_far_past_the_bound) {
   make_dead(9);
   ASSERT_GT(dead_share(), 0.6);
@@ -162,8 +163,8 @@ TEST_F(CompactionManners, knows_no_rate_far_past_the_bound) {
     std::this_thread::yield();
 }
 
-// The disk answers none of compaction's reads or writes of records; everybody else's as ever.
-// (Files are made one after the other, whoever makes them.)
+// The disk answers none of compaction's reads or writes of records. It answers all others. (The
+// making of segment files is not held, since they are made one after the other for all threads.)
 TEST_F(CompactionManners, holds_up_no_writer_while_the_disk_is_slow_for_it) {
   for (const std::uint32_t held : {+operation_read, +change_write}) {
     SCOPED_TRACE(testing::Message() << "held in operation " << held);
@@ -289,14 +290,14 @@ TEST_F(CompactionManners, an_idle_volume_merges_large_patches) {
   write(file, 100, quarter);
   patched_.replace(100, quarter.size(), quarter);
   NACRE_ASSERT_OK(volume().sync_all());
-  // The patch comes, and goes when it is merged.
+  // The patch adds live bytes, until it is merged.
   while (segments().live_bytes > before)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   unmount();
   expect_one_base(file);
 }
 
-// Those of an earlier mount too: nothing in memory knows of them.
+// Also small writes of an earlier mount, which only rows know of.
 TEST_F(CompactionManners, an_idle_volume_moves_small_synchronous_writes_to_segments) {
   const InodeNumber file = make_file(root, "small writes");
   write(file, 0, noise(chunk_size, 1));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compaction: what it gives back; that content, caches and checks do not notice; and that a crash
+// Compaction: how much space it frees; that content, caches and checks stay right; and that a crash
 // at any moment of it leaves the old place of a record or the new one.
 #include <atomic>
 #include <random>
@@ -179,7 +179,8 @@ TEST_F(VolumeCompaction, live_bytes_that_nobody_names_are_not_chased) {
   EXPECT_LE(segments().segment_count, segment_count + 1);
 }
 
-// All that is left to do is to remove a file that nobody names: a commit of its own does that.
+// The only thing left to do is to remove a segment that no row names. Compaction makes a commit for
+// that alone.
 TEST_F(VolumeCompaction, gives_back_the_last_segment_though_nobody_changes_anything_more) {
   unmount();
   options_.background_compaction = true;
@@ -406,8 +407,8 @@ TEST_F(VolumeCompaction, a_crash_at_any_change_leaves_the_old_place_or_the_new) 
   }
 }
 
-// Small synchronous writes over a chunk that cannot be read any more: nobody can merge them, and
-// everything else is compacted all the same.
+// Small synchronous writes lie over a chunk that cannot be read any more. They cannot be merged,
+// but everything else is compacted all the same.
 TEST_F(VolumeCompaction, a_bad_sector_under_small_writes_stops_nothing_else) {
   const InodeNumber bad = make_file(root, "bad");
   write(bad, 0, noise(chunk_size, 1));

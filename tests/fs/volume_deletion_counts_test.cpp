@@ -31,7 +31,8 @@ class VolumeDeletionCounts : public VolumeCounts {
     NACRE_ASSERT_OK(volume().unlink(root, "large"));
     volume().forget(large_, 1);
   }
-  // Until the rows of the file are gone: a remount waits for nobody, and goes on where this ends.
+  // Waits until the rows of the file are gone. (A remount would not wait for that: it stops the
+  // erasing and goes on with it afterwards.)
   void wait_until_erased() {
     while (mounted().stats().data_bytes > chunk_count * small_chunk / 8)
       std::this_thread::yield();

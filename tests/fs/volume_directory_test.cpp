@@ -196,7 +196,7 @@ TEST_F(VolumeDirectory, offsets_of_31_bits_lead_to_the_place_that_they_were_give
     EXPECT_LE(offset, 0x7fff'ffffu) << name;
   for (const bool again : {false, true}) {
     for (std::size_t i = 0; i < whole.size(); ++i) {
-      // After a remount a ticket whose lower bits two names have is nobody's.
+      // After a remount, a ticket whose lower bits belong to two names is not valid.
       const auto same = [&](const auto& other) {
         return (std::stoull(other.first) & 0x3fff'ffff) == (hashes[i] & 0x3fff'ffff);
       };

@@ -77,7 +77,7 @@ TEST_F(VolumeDurability, a_file_renamed_over_another_is_old_or_new) {
   const InodeNumber fresh = make_file(root, "f.new");
   write(fresh, 0, std::string(100'000, 'n'));
   NACRE_EXPECT_OK(volume().rename(root, "f.new", root, "f", RenameMode::replace));
-  // A commit for somebody else's sake takes the rename, and so the data.
+  // A commit that another file asked for also commits the rename, and so the data of f.
   NACRE_EXPECT_OK(sync(make_file(root, "other")));
   lose_power();
   EXPECT_EQ(read(find(root, "f")), std::string(100'000, 'n'));
@@ -128,7 +128,8 @@ TEST_F(VolumeDurability, the_kernel_hands_over_what_a_rename_or_link_moved) {
   EXPECT_EQ(read(find(root, "unmoved")), "");
 }
 
-// Renames never end, so a commit holds them back; whoever serves the kernel then waits too.
+// Renames never end, so a commit holds them back. Then the threads that serve the kernel wait as
+// well.
 TEST_F(VolumeDurability, a_storm_of_renames_neither_stops_commits_nor_waits_for_itself) {
   // One thread serves everything, as with a busy mount: renames, and what write_out() asks for.
   std::mutex mutex;
@@ -346,7 +347,7 @@ TEST_F(VolumeDurability, a_failed_sync_is_told_to_every_holder_and_never_tried_a
   backing_->inject({.operations = change_sync, .count = 1, .code = ErrorCode::io});
   EXPECT_CODE(io, sync(first));
   const auto changes = backing_->change_count();
-  for (int i = 0; i < 2; ++i) {  // the disk is well again, but nobody asks it
+  for (int i = 0; i < 2; ++i) {  // the disk works again, but is not asked
     for (const InodeNumber inode : {first, second, clean, root})
       EXPECT_CODE(io, sync(inode));
     EXPECT_CODE(io, volume().sync_all());
@@ -359,8 +360,8 @@ TEST_F(VolumeDurability, a_failed_sync_is_told_to_every_holder_and_never_tried_a
   NACRE_EXPECT_OK(sync(find(root, "clean")));
 }
 
-// A network directory, or a thinly provisioned disk, that notices only now that it is full: what
-// the system then still holds nobody can tell.
+// A network directory, or a thinly provisioned disk, notices only at the sync that it is full. Then
+// it is unknown which bytes the system still holds.
 TEST_F(VolumeDurability, a_sync_that_finds_no_space_is_final_and_takes_nothing_that_was_durable) {
   const InodeNumber file = make_file(root, "f");
   write(file, 0, "durable");

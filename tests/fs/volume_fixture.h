@@ -32,8 +32,8 @@ inline fs::VolumeOptions test_volume_options() {
   return options;
 }
 
-// As fsync. *committed, when given, says whether that took a commit, which makes every name durable
-// too: the volume tells of one on its commit thread (volume.h).
+// Does what fsync does. Sets *committed, if given, to whether that took a commit, which makes every
+// name durable too. (After a commit, done is called on the commit thread, see volume.h.)
 inline Result<> sync_and_wait(fs::Volume& volume, fs::InodeNumber inode,
                               bool* committed = nullptr) {
   std::promise<Result<>> promise;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A full disk: who is told, what goes on all the same, and how it passes.
+// A full disk: which calls fail, which go on all the same, and how the volume recovers.
 #include <vector>
 
 #include <fmt/format.h>
@@ -34,7 +34,7 @@ class VolumeFullDisk : public VolumeTest {
     return file;
   }
   std::uint64_t free_bytes() { return backing_->space().value().free_bytes; }
-  // Somebody else takes all that is left.
+  // Another program takes all the space that is left.
   void fill_from_outside(std::uint64_t leave = 0) {
     const std::uint64_t has = backing_->load("foreign").value_or(Bytes()).size();
     backing_->store("foreign", Bytes(has + free_bytes() - std::min(leave, free_bytes())));
@@ -50,7 +50,7 @@ class VolumeFullDisk : public VolumeTest {
     EXPECT_FALSE(has_ballast());
     return file;
   }
-  // As the kernel writes back what it took from a program before.
+  // Writes as the kernel does when it writes back bytes that it took from a program before.
   Result<> write_back(InodeNumber file, std::string_view bytes) {
     return volume().write(file, 0, as_bytes(bytes), {.is_taken = true});
   }
@@ -150,7 +150,7 @@ TEST_F(VolumeFullDisk, what_is_deleted_makes_room_for_the_next_write) {
     NACRE_EXPECT_OK(volume().unlink(root, name));
     volume().forget(inode, 2);
   }
-  // Nobody asks for a commit but the write itself.
+  // Only the write itself asks for a commit.
   const InodeNumber file = make_file(root, "new");
   NACRE_EXPECT_OK(volume().write(file, 0, as_bytes(noise(4u << 20, 7)), {}));
   NACRE_EXPECT_OK(sync(file));
@@ -164,8 +164,8 @@ TEST_F(VolumeFullDisk, what_was_taken_is_written_though_somebody_else_fills_the_
   expect_noise("taken", 1u << 20, 0);
 }
 
-// What the kernel took from a program is not dropped for want of room: it is shown as before,
-// whoever syncs hears of it, and it is written once there is room.
+// What the kernel took from a program is not dropped for want of room: it is shown as before, every
+// sync reports the error, and it is written once there is room.
 TEST_F(VolumeFullDisk, what_the_kernel_took_waits_for_room) {
   const InodeNumber file = make_file(root, "f");
   NACRE_EXPECT_OK(sync(file));
@@ -313,7 +313,7 @@ TEST_F(VolumeFullDisk, it_passes_by_itself_when_space_returns) {
   mount();
   const InodeNumber file = use_up_ballast();
   backing_->erase("foreign");
-  while (!has_ballast())  // nobody asks, nothing changes
+  while (!has_ballast())  // although there are no calls and no changes
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   write(file, 0, noise(1u << 20, 2));
   NACRE_EXPECT_OK(sync(file));

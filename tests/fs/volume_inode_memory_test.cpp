@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inodes that the kernel keeps but nobody uses shrink to a count, and nobody notices: not their
-// content, not their names, not what fsync promises.
+// Inodes that the kernel keeps but no program uses shrink to a count. Their content, their names
+// and the promises of fsync stay as they were.
 #include <random>
 #include <thread>
 

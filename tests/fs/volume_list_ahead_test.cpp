@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large directories, read ahead of who lists them: what is handed out is what is there at that
-// moment, whatever changed since it was read.
+// Large directories that are read ahead of the programs that list them. A listing returns the names
+// that exist at that moment, whatever changed since they were read.
 #include <map>
 #include <random>
 #include <set>

@@ -92,7 +92,7 @@ TEST_F(VolumeNameCounts, rename_over_a_file) {
   make_file(root, "new");
   volume().forget(make_file(root, "old"), 1);
   commit();
-  // Nobody knows whether the one that goes has extended attributes.
+  // It is not known whether the inode that goes has extended attributes.
   expect("rename over a file that nobody has open",
          {.gets = 3, .iterators = 1, .rows_read = 3, .puts = 1, .erases = 2},
          [&] { NACRE_EXPECT_OK(volume().rename(root, "new", root, "old", RenameMode::replace)); });

@@ -58,7 +58,7 @@ class VolumeSessions : public VolumeTest {
     return bytes;
   }
 
-  // Of the volume while it is not mounted.
+  // The sessions of the volume while it is not mounted.
   std::map<engine::SessionSalt, SessionCounter::Session> count_sessions() {
     SessionCounter counter;
     auto database = metadata::Database::open(backing_, test_keys(), {.read_only = true});

@@ -45,7 +45,7 @@ OperationCounts VolumeSharedCounts::sync_at_once(const std::vector<fs::InodeNumb
       [&](std::uint32_t operation, std::string_view path) { gate.pass(operation, path); });
   std::latch answered(static_cast<std::ptrdiff_t>(files.size()));
   std::atomic<std::size_t> answered_count{0};
-  // As the kernel's requests: nobody waits for the answer here.
+  // Like a request of the kernel: this thread does not wait for the answer.
   const auto write_and_sync = [&](std::size_t i) {
     write(files[i], 0, content(i, size));
     volume().sync_inode(files[i], [&](Result<> outcome) {
@@ -86,7 +86,7 @@ TEST_F(VolumeSharedCounts, fsyncs_one_after_the_other_flush_once_each) {
   EXPECT_EQ(taken.syncs, 16u);
 }
 
-// The group commit: whoever comes while a commit is at the disk joins the next one.
+// The group commit: all requests that come while a commit is writing join the next commit.
 TEST_F(VolumeSharedCounts, sixteen_fsyncs_at_once_are_two_commits) {
   const auto files = make_files(16);
   const OperationCounts taken = sync_at_once(files, 4096);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names whose rows a disk is slow to give: others' names do not wait for them, and what changed
-// meanwhile is seen.
+// Rows of names that the disk is slow to read. Calls on other names do not wait for them, and
+// changes that were made meanwhile are seen.
 #include <atomic>
 #include <future>
 #include <string>
@@ -124,7 +124,8 @@ TEST_F(VolumeSlowNames, see_what_changed_while_they_waited) {
   }
 }
 
-// Of who makes a name that he has read to be there, or moves onto it, and by then it is not.
+// A call makes or links a name whose row it has read, and the name is removed before the call goes
+// on.
 TEST_F(VolumeSlowNames, make_names_that_have_gone_meanwhile) {
   {
     auto slow = begin_slow([&] {

@@ -25,13 +25,13 @@ struct Shape {
   std::uint64_t segment_size_bytes = 64u << 10;  // 16 records or so
   double space_ratio = 1.25;
   bool in_background = false;  // compaction goes on by itself, the writer pauses for nothing
-  bool has_room = false;       // on the disk; then nobody is held back
+  bool has_room = false;       // on the disk; then no writer is held back
 };
 using Pick = std::size_t (*)(std::mt19937& random, std::size_t chunk_count);
 
 class SteadyState : public VolumeCompaction {
  protected:
-  // As the kernel does for programs.
+  // Waits as a request of the kernel does.
   void wait_to_write_on(InodeNumber file, std::uint64_t written_bytes) {
     if (mounted().compactor().pacer().may_go_on(written_bytes)) return;
     std::promise<void> may_go_on;
@@ -160,8 +160,8 @@ TEST_F(SteadyState, a_writer_is_held_back_though_there_was_nothing_to_empty_befo
   EXPECT_GT(mounted().stats().compaction.writers.held_count, 0u);
 }
 
-// Where there is room on the disk nobody is held back, and how far the background is behind is up
-// to the machine. That costs no more writes, and in the end nothing of it stays.
+// If the disk has room, no writer is held back, and the speed of the machine decides how far
+// compaction falls behind. That costs no additional writes, and in the end compaction catches up.
 TEST_F(SteadyState, a_writer_without_a_pause_is_not_held_back_where_there_is_room) {
   const Costs costs = overwrite({.in_background = true, .has_room = true}, any_chunk);
   EXPECT_EQ(mounted().stats().compaction.writers.held_count, 0u);

@@ -118,7 +118,8 @@ TEST_F(VolumeStoredBytes, of_small_files_are_at_most_six_tenths_of_what_was_writ
   constexpr std::array<std::size_t, 12> file_sizes = {150,  300,  500,  800,  1200,  1700,
                                                       2300, 3500, 5500, 9000, 16000, 32000};
   constexpr std::size_t file_count = 100 * file_sizes.size();
-  // Of a closed volume: rows of a directory, of its file and of the file's chunk. 143 were counted.
+  // The most bytes of tables in a closed volume for each file: the rows of a directory, of its file
+  // and of the file's chunk. 143 bytes were counted.
   constexpr std::uint64_t table_bytes_max = 200;
   SourceText text;
   std::uint64_t written = 0;

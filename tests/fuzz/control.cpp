@@ -25,7 +25,7 @@ namespace {
 using namespace nacre;
 using namespace nacre::fs;
 
-// What lies in the buffer of a socket that nobody reads yet.
+// The most bytes that fit into the buffer of a socket from which nothing is read yet.
 constexpr std::size_t input_size_max = 60'000;
 constexpr std::chrono::seconds patience{60};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Payloads of thousands of short messages, which go to devices unsorted: which these are, how they
-// are cut, and what the engine counts of them. No device is needed for that.
+// Payloads of thousands of short messages, which go to devices unsorted: which payloads do, how
+// they are cut into batches, and what the engine counts. No device is needed for that.
 #include <algorithm>
 #include <latch>
 #include <numeric>

@@ -96,7 +96,7 @@ TEST_F(Batches, keep_parallel_messages_in_their_order) {
 TEST_F(Batches, spread_many_short_messages_over_the_slots) {
   payload_.messages.assign(4096, message(counter_key_, 235, Operation::encrypt));
   EXPECT_EQ(cut().size(), 4u);
-  payload_.messages.resize(1000);  // but each is to be worth its launches
+  payload_.messages.resize(1000);  // a batch must be large enough to be worth its launches
   EXPECT_EQ(cut().size(), 1u);
   payload_.messages.assign(1000, message(counter_key_, 2000, Operation::encrypt));
   EXPECT_EQ(cut().size(), 4u);
@@ -115,14 +115,15 @@ TEST_F(Batches, of_bare_ciphers_are_worth_their_calls) {
   EXPECT_EQ(cut().size(), 4u);
   payload_.messages.resize(1024);
   EXPECT_EQ(cut().size(), 4u) << "which copy and compute beside each other";
-  // Codecs take their time for a piece, however few there are.
+  // Codecs need their time for each piece, however few pieces there are.
   payload_.messages.assign(2048, message(0, 8192, Operation::compress));
   for (Message& compressed : payload_.messages)
     compressed.codec = Codec::lz77;
   EXPECT_EQ(cut().size(), 8u);
 }
 
-// Of 640 MB the first records came down when eight batches of 24 MiB had gone up.
+// The first batches are short. With full ones, the first records of 640 MB came down only after
+// eight batches of 24 MiB had gone up.
 TEST_F(Batches, of_long_payloads_that_are_sealed_begin_short) {
   const std::uint32_t key = payload_.add_key({.suite = CipherSuite::aes_256_gcm}, Bytes(32, 2));
   payload_.messages.assign(10000, message(key, 64u << 10, Operation::seal));
@@ -155,7 +156,8 @@ TEST_F(Batches, of_what_is_a_thread_each_are_one_a_slot) {
   }
 }
 
-// Under a suite with HMAC each is a thread's work; but a batch's bytes are to lie together.
+// Under a suite with HMAC one thread hashes each message, so messages are sorted by size. But only
+// within a batch, whose bytes must lie together.
 TEST_F(Batches, sort_what_is_hashed_by_a_thread_each_within_neighbours) {
   for (std::uint64_t i = 0; i < 3000; ++i)
     payload_.messages.push_back(message(suite_key_, 1 + i * 7919 % 20000, Operation::encrypt));

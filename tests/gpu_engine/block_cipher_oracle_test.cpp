@@ -100,8 +100,8 @@ TEST(BlockCipherOracle, openssl_agrees_at_random_lengths) {
   OSSL_LIB_CTX_free(library);
 }
 
-// Counter mode of 64-bit blocks, which OpenSSL does not have and nobody published vectors of:
-// OpenSSL encrypts the counters, which are counted here.
+// OpenSSL has no counter mode for 64-bit blocks, and there are no published vectors. So this test
+// counts, and OpenSSL encrypts the counters.
 TEST(BlockCipherOracle, des_in_counter_mode_is_openssl_on_counters) {
   OSSL_LIB_CTX* const library = OSSL_LIB_CTX_new();
   OSSL_PROVIDER* const legacy = OSSL_PROVIDER_load(library, "legacy");

@@ -233,8 +233,8 @@ TEST(BlockCipher, serial_streams_of_any_mixture_give_what_each_gives_alone) {
   }
 }
 
-// Jobs that stayed in the thread's manager would be finished, over memory that is gone, by whoever
-// comes next.
+// If jobs stayed in the thread's manager, the next call would finish them, over memory that is
+// gone.
 TEST(BlockCipher, memory_that_runs_out_leaves_no_job_behind) {
   constexpr std::size_t count = 20;  // more chains than lanes, and each of many pieces
   TestRandom random;

@@ -152,8 +152,8 @@ TEST_F(CodecCorpus, huffman_comes_near_the_entropy_over_the_corpus) {
   EXPECT_LE(excess.back(), 0.042);
 }
 
-// Of each file, with the best codec for it at the same level. The thorough levels take their time:
-// they see fewer chunks.
+// Compares auto with the best codec for each file at the same level. The thorough levels are slow,
+// so they get fewer chunks.
 class AutoOverCorpus : public CodecCorpus, public testing::WithParamInterface<int> {
  protected:
   void SetUp() override {

@@ -220,7 +220,8 @@ TEST(GdeflateEncoder, writes_literals_alone_where_it_is_asked_to) {
 }
 
 TEST(GdeflateEncoder, takes_literals_where_matches_do_not_pay) {
-  // Of eight bytes at random: three bits each, and matches of five or six everywhere.
+  // Random bytes of eight values: a literal takes three bits, and there are matches of five or six
+  // bytes everywhere.
   TestRandom random;
   Bytes plain = random.bytes(page_plain_size_max);
   for (Byte& byte : plain)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What codecs keep for a thread: pages that no core dump has, given back when the thread ends; and
-// what comes of it when they are not to be had.
+// The memory that codecs keep for each thread: core dumps leave it out, and it is freed when the
+// thread ends. Also what codecs do if they get no memory.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 

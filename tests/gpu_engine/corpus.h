@@ -15,8 +15,9 @@ struct CorpusFile {
   Bytes bytes;
 };
 
-// Of each of the seven files every stride-th chunk of 64 KiB, in order. Empty when there is no
-// corpus; then a line says what was skipped, and where NACRE_CORPUS is set the test fails.
+// Returns every stride-th chunk of 64 KiB of each of the seven files, in order. If there is no
+// corpus, the result is empty, a line says what was skipped, and the test fails if NACRE_CORPUS is
+// set.
 std::vector<CorpusFile> read_corpus(std::size_t stride, const std::string& for_what);
 
 }  // namespace nacre::engine

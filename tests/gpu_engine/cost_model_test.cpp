@@ -18,7 +18,7 @@ constexpr WorkClass modelled_seal = {WorkKind::seal, Codec::lz77};
 constexpr WorkClass modelled_unseal = {WorkKind::unseal, Codec::lz77};
 constexpr WorkClass modelled_crypt = {WorkKind::crypt};
 
-// A backend that needs latency, then so many nanoseconds a byte.
+// A backend that needs latency_ns for a payload, and ns_per_byte for each of its bytes.
 CostModel::Costs linear_costs(double latency_ns, double ns_per_byte) {
   CostModel::Costs costs;
   for (auto& of_class : costs) {
@@ -335,7 +335,7 @@ TEST(CostModel, measures_every_class_on_any_two_backends) {
     EXPECT_GT(model->cpu_ns(work, modelled_megabyte, modelled_chunk), 0) << to_string(work);
     EXPECT_GT(model->cuda_ns(work, modelled_megabyte, modelled_chunk), 0) << to_string(work);
   }
-  // Under HMAC what is not measured is made of what is.
+  // For HMAC, costs that are not measured are derived from those that are.
   for (const Codec codec : costed_codecs) {
     if (codec == Codec::none || codec == Codec::lz77) continue;
     EXPECT_GE(model->cpu_ns({WorkKind::seal_hmac, codec}, modelled_megabyte, modelled_chunk),

@@ -8,7 +8,7 @@
 
 namespace nacre::engine {
 
-// Those that this processor has, by name, and the choice among them.
+// The implementations that this processor can run, and automatic, which chooses among them.
 inline std::vector<CryptoImplementation> crypto_implementations() {
   std::vector<CryptoImplementation> all = {CryptoImplementation::openssl,
                                            CryptoImplementation::automatic};

@@ -78,7 +78,7 @@ class CudaAuto : public CudaEngine {
       items.push_back(maker.make());
     return items;
   }
-  // Of two kinds only, each of which is large enough to be split, behind some of every kind.
+  // Some items of every kind, then many of two kinds, of which each is large enough to be split.
   std::vector<Item> make_large_kinds() {
     Maker maker(*cpu_, random_);
     std::vector<Item> items = make_items(30);

@@ -119,7 +119,7 @@ TEST_F(CudaCipherModes, many_short_messages_match_the_cpu) {
   }
 }
 
-// They have a kernel of their own, with two neighbours in four lanes.
+// Short messages have a kernel of their own, in which four lanes process two neighbours.
 TEST_F(CudaCipherModes, short_counters_match_the_cpu_at_every_size) {
   TestRandom random;
   const Mode& mode = modes[3];

@@ -58,7 +58,7 @@ TEST_F(CudaEngine, allocates_nothing_in_the_steady_state) {
   EXPECT_EQ(cuda_->stats().cuda_failed_batch_count, 0u);
   for (std::size_t i = 0; i < lists.size(); ++i)
     expect_same(lists[i], *on_cuda[i], *on_cpu[i], *cpu_, random_);
-  // They count at all.
+  // Makes sure that the counters work.
   { const Arena arena = cuda_->allocate(1u << 20).value(); }
   EXPECT_EQ(cuda::runtime_counts().pinned_allocations, before.pinned_allocations + 1);
   EXPECT_EQ(cuda::runtime_counts().pinned_frees, before.pinned_frees + 1);

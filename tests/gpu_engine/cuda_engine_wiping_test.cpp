@@ -103,7 +103,7 @@ class WipeWatch {
   static inline std::atomic<std::uint64_t> not_wiped_count_ = 0;
 };
 
-// As Slot::forget() shows them.
+// The memory of a slot, as Slot::forget() reports it.
 struct SlotMemory {
   Region memory, upload_on_device, upload, download_on_device, download, staging_in, staging_out;
   std::array<Region, 7> all() const {

@@ -33,7 +33,7 @@ constexpr int level_count = 10;  // 0: literals alone
 
 class CudaGdeflateDecode : public CudaTest {
  protected:
-  // Of every kind: a size from 1 to 64 KiB.
+  // Bytes of one of the kinds. Sizes are from 1 byte to 64 KiB.
   Bytes make_plain(std::size_t kind, std::size_t size) {
     if (kind < data_kinds.size()) return make_data(data_kinds[kind], size, random_);
     if (kind == data_kinds.size()) return make_skewed(size, random_);

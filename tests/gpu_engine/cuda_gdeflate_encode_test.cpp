@@ -113,7 +113,7 @@ std::vector<PieceToCode> plain_pieces(TestRandom& random) {
   return pieces;
 }
 
-// Of every stride-th chunk of the corpus's files, the whole of it.
+// Every stride-th chunk of the corpus's files, cut into pieces.
 std::vector<PieceToCode> corpus_pieces(std::size_t stride, const std::string& for_what) {
   std::vector<PieceToCode> pieces;
   for (const CorpusFile& file : read_corpus(stride, for_what))

@@ -82,8 +82,8 @@ struct TagCase {
   Sha256Digest tag;  // by the cpu
 };
 
-// Under each vector's key its message, cut in two at every place: the first part is additional
-// data, the second one ciphertext.
+// Cases from published vectors: each vector's message is cut in two at every place. The first part
+// is additional data, the second one ciphertext.
 std::vector<TagCase> tag_cases(const std::vector<Bytes>& keys, std::uint32_t iv_bytes,
                                TestRandom& random) {
   std::vector<TagCase> cases;
@@ -108,7 +108,8 @@ std::vector<TagCase> tag_cases(const std::vector<Bytes>& keys, std::uint32_t iv_
   return cases;
 }
 
-// As suites have them: 32 bytes, of which those of shorter ones are zeros.
+// The vectors' keys as suites have them: 32 bytes. Shorter keys are filled up with zeros, which
+// HMAC does as well.
 std::vector<Bytes> suite_keys_of_vectors() {
   std::vector<Bytes> keys;
   for (const ResponseCase& test : hmac_vectors()) {

@@ -8,7 +8,7 @@
 
 namespace nacre::engine::cuda {
 
-// One launch over the pieces; launch(tasks, count, results).
+// Codes all pieces by one launch: launch(tasks, count, results).
 template <typename Launch>
 void run_on_device(std::vector<Piece>& pieces, Launch launch) {
   PieceArenas arenas(pieces);

@@ -68,7 +68,7 @@ class Twins {
     cuda_.run(on_cuda_.get());
     cpu_.run(on_cpu_.get());
   }
-  // Of messages whose outputs must be the same bytes.
+  // Compares the results. The outputs of the first compared_ messages must be the same bytes.
   void expect_same() {
     for (std::size_t i = 0; i < on_cpu_.get().messages.size(); ++i) {
       SCOPED_TRACE(i);
@@ -84,8 +84,8 @@ class Twins {
       }
     }
   }
-  // Of messages from here on the verdicts alone: the cpu blinds what it computes, and under a
-  // private key whose numbers do not belong together that makes another result each time.
+  // From here on only the verdicts of messages are compared. The cpu blinds its computations, so a
+  // private key whose numbers do not belong together gives another result each time.
   void compare_verdicts_from_here() { compared_ = on_cpu_.get().messages.size(); }
   TestPayload& on_cuda() { return on_cuda_; }
   TestPayload& on_cpu() { return on_cpu_; }
@@ -315,7 +315,7 @@ void expect_sound_key(ByteView der, int bits) {
   const std::unique_ptr<EVP_PKEY_CTX, FreeKey> context(
       EVP_PKEY_CTX_new_from_pkey(nullptr, key.get(), nullptr));
   EXPECT_EQ(EVP_PKEY_check(context.get()), 1);
-  // Of an odd length OpenSSL, whose keys those are, may miss a bit.
+  // The keys are made by OpenSSL. With an odd number of bits, one of them may be a bit too short.
   EXPECT_LE(EVP_PKEY_get_bits(key.get()), bits);
   EXPECT_GE(EVP_PKEY_get_bits(key.get()), bits - bits % 2);
   EXPECT_EQ(BN_get_word(number_of(key.get(), OSSL_PKEY_PARAM_RSA_E).get()), 65537u);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thousands of short messages, which nobody sorts before devices have them: the cpu's results and
-// counts, whatever a sample did not see.
+// Thousands of short messages, which go to devices unsorted: results and counts must be the cpu's,
+// also if the sample missed some kinds of messages.
 #include <cuda_runtime_api.h>
 
 #include <latch>
@@ -21,8 +21,8 @@ class CudaShortMessages : public CudaEngine {
   static constexpr std::array shapes = {Shape::crypt,    Shape::seal_bytes, Shape::open_bytes,
                                         Shape::checksum, Shape::compress,   Shape::decompress};
 
-  // Of one kind; where they may be bad, each 40th is. What a sample does not look at is now and
-  // then something else.
+  // Messages of one kind, of which each 40th is bad if that kind can be bad. Now and then a message
+  // that the sample does not look at is of another kind.
   std::vector<Item> make(Shape shape) {
     std::vector<Item> items;
     const Bytes key = random_.bytes(32);

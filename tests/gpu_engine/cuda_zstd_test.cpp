@@ -104,7 +104,7 @@ TEST_F(CudaZstd, takes_no_frame_that_libzstd_refuses) {
   EXPECT_LT(refused_here_alone, count / 50);
 }
 
-// As codec zstd cuts its streams: whole files, at the levels that it has.
+// Frames as codec zstd makes them of whole files, at its levels.
 TEST_F(CudaZstd, decodes_the_corpus) {
   for (const std::size_t chunk_size : {std::size_t{64} << 10, std::size_t{1} << 20}) {
     std::vector<Piece> pieces;

@@ -26,7 +26,7 @@ Bytes judge(int pass_count, ByteView key, Direction direction, ByteView blocks) 
   return out;
 }
 
-// Of 4 or 8 bytes, the first the highest.
+// Loads a number of 4 or 8 bytes, the highest byte first.
 template <typename T>
 T load_big_endian(const Byte* bytes) {
   T value = 0;

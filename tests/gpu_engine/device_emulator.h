@@ -3,8 +3,8 @@
 // compiler, for one block of threads. Include it before them, and no header of CUDA beside it.
 //
 // A thread of the block is a fiber, which runs until it meets the others: in a barrier or where
-// lanes of a warp exchange values. Whoever is ready goes on in an order that is drawn anew each
-// time, so that code that lacks a barrier is found out. Only full warps exchange.
+// lanes of a warp exchange values. Threads that are ready go on in an order that is drawn anew each
+// time, so that a missing barrier shows. Only full warps exchange values.
 //
 // Not for several threads of the host at once.
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages up to the longest: 1 GiB. What only reads runs at that length always, over pages that
-// nobody wrote and that take no memory; what writes as much runs so with NACRE_LONG=1 (some 4 GiB),
-// else at 40 MiB.
+// Messages up to the longest: 1 GiB. Operations that only read always run at that length, over
+// pages that were never written and take no memory. Operations that write as much run at that
+// length with NACRE_LONG=1 (some 4 GiB of memory), otherwise at 40 MiB.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <zlib.h>
@@ -93,8 +93,8 @@ TEST(EngineLongMessages, a_gibibyte_is_read_to_its_last_byte) {
   EXPECT_LT(payload.results[1].output_size, gib / 65536 * 300);
 }
 
-// Of each operation, the longest input that it may have, and a byte more. Nothing here is a stream
-// or has a tag that matches, so that what is not too long is refused for what it is.
+// Each operation gets the longest input that it may have, and one byte more. No input is a valid
+// stream or has a right tag, so an input that is not too long fails for that reason.
 TEST(EngineLongMessages, a_byte_more_is_refused_before_anything_is_read) {
   const std::uint64_t stream_size_max = stream_size_bound(Codec::zstd, gib);
   SparseMemory input(stream_size_max + 1);

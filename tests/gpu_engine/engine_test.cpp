@@ -117,7 +117,7 @@ void add_unseals(TestPayload& opening, Engine& engine, const Bytes& key, const B
   }
 }
 
-// Results are cleared by whoever fills them.
+// The backend that fills a result clears it first.
 TEST(Engine, keeps_no_result_of_an_earlier_run) {
   TestRandom random;
   const auto engine = make_threaded_engine();

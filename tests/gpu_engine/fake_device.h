@@ -25,7 +25,7 @@ namespace nacre::engine {
 struct DeviceState {
   std::atomic<std::uint64_t> message_count = 0;
   std::atomic<std::uint64_t> submission_count = 0;
-  std::atomic<std::uint64_t> unsorted_count = 0;  // of those, payloads that nobody has sorted
+  std::atomic<std::uint64_t> unsorted_count = 0;  // the part of them that came unsorted
   std::atomic<double> load_factor = 1;
   std::atomic<bool> has_memory = true;
   std::atomic<std::uint64_t> failed_batch_count = 0;

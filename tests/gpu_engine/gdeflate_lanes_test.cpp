@@ -159,7 +159,7 @@ TEST_F(GdeflateLanes, build_the_table_of_any_code) {
 }
 
 TEST_F(GdeflateLanes, decode_the_pages_of_the_reference_codec) {
-  // Of the large ones, a few: lanes on the host are slow.
+  // Only a few of the large pages, since lanes on the host are slow.
   std::vector<GdeflateVector> vectors = read_gdeflate_vectors();
   std::shuffle(vectors.begin(), vectors.end(), std::mt19937_64(random_.next()));
   int small = 0;

@@ -10,7 +10,7 @@
 namespace nacre::engine {
 namespace {
 
-// As its header declares them.
+// Declared as in the header of the reference codec.
 struct Page {
   const void* data;
   std::size_t size;

@@ -24,7 +24,7 @@ struct GdeflateSize {
   int level = 0;
   std::size_t page_size = 0;
 };
-// Those whose inputs' names contain this.
+// The sizes of all inputs whose names contain input_part.
 std::vector<GdeflateSize> read_gdeflate_sizes(const std::string& input_part);
 
 std::vector<GdeflateVector> read_gdeflate_vectors();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Published vectors of SHA-256 and HMAC-SHA256, for whatever computes them.
+// Published vectors of SHA-256 and HMAC-SHA256, for tests of every implementation.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -97,7 +97,8 @@ TEST(LearnedCosts, lets_sizes_of_which_nothing_is_known_follow_the_nearest) {
   EXPECT_EQ(learned.factor(cell(4 * megabyte, Side::cpu, checksum)), 1);
 }
 
-// Of DES in a serial mode nothing is learned from AES in one, nor of new RSA keys from RSA.
+// Each class learns by itself: DES in a serial mode learns nothing from AES in one, and making RSA
+// keys nothing from RSA.
 TEST(LearnedCosts, keeps_what_it_learns_of_a_class_and_a_backend_to_these) {
   for (std::size_t own = 0; own < work_class_count; ++own) {
     for (const Side own_side : {Side::cpu, Side::cuda}) {
@@ -327,7 +328,7 @@ TEST(Trials, begin_with_as_many_payloads_as_waking_takes) {
   EXPECT_EQ(counts_of(1e7, 1e7, 1), (Counts{1, 1, 1}));
 }
 
-// As long as the other one gets better, but no longer than that he could be known by.
+// A trial goes on while the tried backend gets faster, but only up to a bound.
 TEST(Trials, go_on_while_they_are_worth_it) {
   Trials trials;
   Trials::Payload payload = long_payload();

@@ -118,7 +118,7 @@ TEST(EngineLz4, refuses_a_block_without_last_literals_on_every_backend) {
   stream[0] = block_size;
   std::ranges::copy(lz4_block_without_last_literals, stream.begin() + 4);
   TestPayload payload(*engine);
-  // As many as a device is given.
+  // Enough messages for a device to be given them.
   for (int i = 0; i < 20000; ++i)
     payload.add(Operation::decompress, stream, 32).codec = Codec::lz77;
   engine->run(payload.get());

@@ -56,7 +56,8 @@ TEST(Lz4Kernels, write_sequences_that_liblz4_reads) {
     for (const DataKind kind : data_kinds) {
       SCOPED_TRACE(testing::Message() << size << " bytes");
       const Bytes plain = make_data(kind, size, random);
-      // As the first part, and as a later one, whose matches reach back into the first.
+      // Codes the bytes as the first part of a piece, and as a later part, whose matches reach back
+      // into the first.
       for (const std::size_t from : {std::size_t{0}, size / 2}) {
         if (from != 0 && from < cuda::found_size_min) continue;
         GuardedMemory memory(size + size / 255 + 32);

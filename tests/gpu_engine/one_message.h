@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One message at a time through an engine, as if it were a function: so that tests of a record's
-// verdicts judge every backend.
+// Runs one message at a time through an engine, like a function call. So tests of a record's
+// verdicts apply to every backend.
 #pragma once
 
 #include <gtest/gtest.h>

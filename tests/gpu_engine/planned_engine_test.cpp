@@ -99,7 +99,7 @@ TEST_F(PlannedEngineTest, gives_the_cpus_results_for_any_mixture_that_it_splits)
     expect_same(items, dealt_out, on_cpu, *cpu_, random_);
     if (HasFatalFailure()) return;
   }
-  // Of so many kinds, a few are large enough.
+  // Among this many kinds, a few have enough messages for the device.
   EXPECT_GT(device_->message_count, 10u);
   EXPECT_LT(device_->message_count, message_count);
   EXPECT_EQ(engine->stats().message_count, message_count);
@@ -278,7 +278,7 @@ TEST_F(PlannedEngineTest, serves_many_callers_on_two_backends_at_once) {
   for (auto& items : lists) {
     for (int i = 0; i < 60; ++i)
       items.push_back(maker.make());
-    // Of one kind, and enough to be split.
+    // Many messages of one kind, enough to be split between backends.
     for (int i = 0; i < 60; ++i) {
       items.push_back(maker.checksum());
       items.back().message.checksum = Checksum::crc32c;
@@ -350,7 +350,8 @@ TEST_F(PlannedEngineTest, learns_what_parts_really_take) {
   }
 }
 
-// Were it to wait for a device, nobody might be left who takes the device's work.
+// If a run within done() waited for a device, there might be no thread left that does the device's
+// work.
 TEST_F(PlannedEngineTest, runs_payloads_within_done_without_waiting_for_its_own_thread) {
   constexpr int slots = 2;
   const auto engine = on_device(slots);

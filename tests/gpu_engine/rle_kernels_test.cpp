@@ -27,7 +27,7 @@ void encode(std::vector<Piece>& pieces) {
   arenas.take(pieces, results);
 }
 
-// As where a block may share less.
+// Encodes as on devices whose blocks have less shared memory.
 void encode_in_turns(std::vector<Piece>& pieces) {
   PieceArenas arenas(pieces);
   const std::vector<CodecTask> tasks = arenas.tasks(pieces, arenas.in.data(), arenas.out.data());

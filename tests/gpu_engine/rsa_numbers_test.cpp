@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What devices get of RSA keys and give back: numbers, padding, and keys of primes.
+// The numbers of RSA keys that devices get, and their results: padding, and keys made of primes.
 #include "gpu_engine/publickey/rsa_numbers.h"
 
 #include <gtest/gtest.h>

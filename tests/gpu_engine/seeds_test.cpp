@@ -26,7 +26,7 @@ Bytes key_of(std::size_t size) {
   return key;
 }
 
-// As OpenSSL does it, the last of those that the bench sets beside it: its counters have 128 bits.
+// The result of the last baseline of the bench, which is OpenSSL. Its counters have 128 bits.
 Bytes by_library(BlockCipher cipher, CipherMode mode, Operation operation, ByteView key,
                  ByteView in, const CipherIv& iv = {}) {
   const BaselineTask task = {

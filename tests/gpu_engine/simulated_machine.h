@@ -18,10 +18,11 @@
 namespace nacre::engine {
 
 inline constexpr std::array sides = {Side::cpu, Side::cuda};
-// Octaves of sizes that factors are drawn for: of parts, too.
+// The number of octaves of sizes, also of parts of payloads, for which factors are drawn.
 inline constexpr std::size_t octave_count = 40;
 
-// What all messages of a payload are. The cipher and its mode count where they encrypt or decrypt.
+// The kind of all messages of a payload. Cipher and mode count only if the messages encrypt or
+// decrypt.
 struct Shape {
   Operation operation;
   Codec codec = Codec::none;
@@ -46,7 +47,7 @@ inline constexpr std::array shapes = {
     Shape{Operation::rsa_generate}};
 inline constexpr int size_count = 7;  // 1 to 64 MiB
 
-// As many operations of 2,048 bits as count as so many bytes.
+// A payload of RSA operations of 2,048 bits, as many as count as size bytes.
 inline Payload make_rsa_payload(Operation operation, std::uint64_t size) {
   constexpr std::uint32_t bits = 2048;
   Payload payload;
@@ -63,7 +64,7 @@ inline Payload make_rsa_payload(Operation operation, std::uint64_t size) {
   return payload;
 }
 
-// Of so many plain bytes, nearly. Never run, so without arenas.
+// A payload of about size plain bytes. It is never run, so it has no arenas.
 inline Payload make_payload(Shape shape, std::uint64_t size) {
   if (is_rsa(shape.operation)) return make_rsa_payload(shape.operation, size);
   const bool crypts =
@@ -213,8 +214,8 @@ inline CostModel::Costs costs_of(double latency_ns, double ns_per_byte) {
   }
   return costs;
 }
-// As measured on a machine: 7 GB/s on the cpu; 20 on a device, after half a millisecond. Both cost
-// the same at 5 MiB.
+// Costs as measured on a machine. The cpu does 7 GB/s. A device does 20 GB/s, after half a
+// millisecond. Both cost the same at 5 MiB.
 inline const CostModel::Costs cpu_costs = costs_of(0, 0.14);
 inline const CostModel::Costs cuda_costs = costs_of(5e5, 0.05);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which engine the tests of payloads run on: NACRE_TEST_ENGINE=cpu|cuda, else as a program gets it.
-// So that one set of tests judges every backend.
+// The engine on which tests of payloads run: NACRE_TEST_ENGINE=cpu|cuda, otherwise the one that a
+// program gets. So one set of tests covers every backend.
 #pragma once
 
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opening into two places, and what unsealing makes of it: a stream of codec none goes into the
-// output before its tag is checked, and nothing of it may stay there where the tag does not match.
+// output before its tag is checked, and nothing of it may stay there if the tag does not match.
 #include <gtest/gtest.h>
 
 #include <algorithm>

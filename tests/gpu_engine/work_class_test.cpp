@@ -205,7 +205,8 @@ TEST(WorkClass, is_told_apart_by_codec) {
                         .output_capacity = 65536},
                        Codec::huffman),
               (WorkClass{of.kind, Codec::huffman}));
-    // Nobody knows; and what is as long as its plain bytes was not compressed, whatever was meant.
+    // Without a hint the codec is unknown, and lz77 is assumed. A record that is as long as its
+    // plain bytes was not compressed, whatever the hint says.
     EXPECT_EQ(class_with(Codec::none), (WorkClass{of.kind, Codec::lz77}));
     EXPECT_EQ(class_with(Codec::gdeflate, 65636), (WorkClass{of.kind, Codec::none}));
   }

@@ -64,8 +64,8 @@ TEST(CutOffMove, whose_files_somebody_changes_gives_a_verdict_or_what_was_there)
   fmt::print("{} mutations: {} opened\n", made, opened_count);
 }
 
-// Nothing is damaged there, so nothing is to be repaired; and a copy of the files that have a
-// lasting name would open for nobody.
+// Nothing is damaged there, so there is nothing to repair. A backup is refused, since a copy of
+// only those files that have their lasting names could not be opened.
 TEST(CutOffMove, is_no_damage_and_not_copied) {
   const Specimen& specimen = specimens().switching;
   ASSERT_TRUE(specimen.backing);

@@ -274,7 +274,8 @@ class HostileBytes : public ::testing::Test {
     const bool is_record = mutation.piece == PieceKind::record;
     if (is_record && mutation.is_whole_piece) return {Verdict::tampered};
     std::set<Verdict> allowed = {Verdict::rot, Verdict::tampered, Verdict::missing};
-    // Of two copies the one of the lower generation is called older, whatever else it is.
+    // Of two copies, the one with the lower generation is called older, whatever else is wrong with
+    // it.
     const bool is_older_copy = mutation.kind >= MutationKind::borrow && is_of_keys(mutation.path);
     if (mutation.kind == MutationKind::older || mutation.piece == PieceKind::segment_header ||
         is_older_copy) {

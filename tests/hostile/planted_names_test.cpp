@@ -112,7 +112,7 @@ TEST_F(PlantedNames, a_header_alone_takes_no_segments_place) {
     auto planted = backing_->open("segments/" + name + ".new", metadata::OpenMode::create_new);
     NACRE_ASSERT_OK(planted);
     NACRE_ASSERT_OK((*planted)->write(0, header));
-    // As long as the segment: it lacks nothing but the records.
+    // The file is as long as the segment, and lacks only the records.
     NACRE_ASSERT_OK((*planted)->write((*segment)->size().value() - 1, Bytes(1)));
   }
   expect_sound();

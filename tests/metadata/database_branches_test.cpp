@@ -241,7 +241,7 @@ TEST(DatabaseBranches, give_no_rows_of_another_branchs_table_to_a_repair) {
   EXPECT_GT(count, 3u);
 }
 
-// Somebody changes the folder while it is being opened: behind the check of the chain, and before
+// An attacker changes the folder while it is being opened: after the check of the chain, and before
 // RocksDB reads the files by their names.
 TEST(DatabaseBranches, do_not_mix_where_files_change_while_the_database_is_opened) {
   Branch base{.disk = MemoryBacking::create(), .states = {}};
@@ -275,7 +275,7 @@ TEST(DatabaseBranches, do_not_mix_where_files_change_while_the_database_is_opene
       if (content) {
         EXPECT_TRUE(holds(b.states, *content)) << "a state that never was: " << swapped;
       } else {
-        // Of tables RocksDB itself sees that they are others.
+        // If a table was exchanged, RocksDB itself notices it, and calls it corrupt.
         const bool is_table = parse_file_name(swapped).file_class == FileClass::table;
         const auto wanted = is_table || content.error().code == ErrorCode::corrupt
                                 ? ErrorCode::corrupt

@@ -103,7 +103,7 @@ class DatabaseCompaction : public ::testing::Test {
     });
     if (after.wait_for(patience) != std::future_status::ready) {
       std::fprintf(stderr, "the database waits for ever\n");
-      std::_Exit(1);  // nobody can end those threads
+      std::_Exit(1);  // there is no way to end those threads
     }
     EXPECT_EQ(after.get(), "");
     const auto again = open_database(backing_->power_loss(0), small_options());
@@ -141,8 +141,8 @@ class DatabaseCompaction : public ::testing::Test {
 };
 
 // Between the moment at which a flush is asked for and the one at which it begins, a compaction
-// cannot write the manifest: RocksDB loses such a flush, and whoever resumed it waited for that
-// flush for ever.
+// cannot write the manifest: RocksDB loses such a flush, and a thread that resumed RocksDB waited
+// for that flush for ever.
 TEST_F(DatabaseCompaction, that_meets_a_full_disk_beside_a_flush_loses_no_flush) {
   stop_compaction_at("MANIFEST");
   auto flush = std::make_optional<HeldThread>(Priority::HIGH);

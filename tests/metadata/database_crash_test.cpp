@@ -201,8 +201,8 @@ TEST(DatabaseCrash, a_disk_that_dies_takes_nothing_that_was_confirmed) {
     confirmed = -1;
     auto backing = volume->process_kill();
     backing->fail_at(number);
-    // RocksDB's threads make the number of changes differ a little from run to run, and nobody
-    // needs to hear that an old file could not be removed at the end. What was confirmed counts.
+    // RocksDB's threads make the number of changes differ a little from run to run, and a failure
+    // to remove an old file at the end is not reported. What was confirmed counts.
     const bool good = run_workload(backing, true, confirmed);
     expect_recovery({{number, number + 2, confirmed, backing->power_loss(number + 2)}});
     if (good && backing->change_count() <= number) break;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Padding of the files under db/ in format 2: what their lengths tell, and that nothing but what a
-// writer makes passes for padding. docs/FORMAT.md, "Padding".
+// Padding of the files under db/ in format 2: how much their lengths tell, and that only the
+// padding that a writer makes is accepted. docs/FORMAT.md, "Padding".
 #include <gtest/gtest.h>
 
 #include <map>
@@ -46,7 +46,7 @@ std::vector<FrameHeader> frames_of(ByteView file) {
   }
 }
 
-// The lengths that somebody sees who has the medium: of each file's frames, of each table.
+// The lengths that an attacker with the medium sees: of each file's frames, and of each table.
 using Lengths = std::map<std::string, std::vector<std::uint64_t>>;
 Lengths lengths_of(const MemoryBacking& backing) {
   Lengths lengths;
@@ -221,7 +221,7 @@ TEST(DatabasePadding, format_1_knows_none) {
   EXPECT_EQ(decode_file_header(bytes).error().code, ErrorCode::corrupt);
 }
 
-// Only somebody who has the key can try: still it is no content.
+// Only a holder of the key can make such frames. They are refused all the same.
 TEST(DatabasePadding, what_no_writer_makes_is_refused) {
   const auto seal = FileSeal::create(*padded_keys(), log_path, Padding::padme);
   ASSERT_TRUE(seal);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rotation of keys to an epoch of format 2, as the database sees it: from its beginning on no
-// file of an older epoch counts, whatever somebody makes who had the older keys (AUDIT F1).
+// A rotation of keys to an epoch of format 2, as the database sees it: from the beginning of the
+// rotation on no file of an older epoch counts, whatever an attacker with the older keys makes
+// (AUDIT F1).
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -126,7 +127,8 @@ TEST_P(EpochSwitch, leaves_every_row_and_only_files_of_the_new_epoch) {
   rows_ = read_rows(*database_).value();
   const auto killed = disk_->process_kill();
   EXPECT_EQ(rows_on(killed, keys_after(GetParam())).value(), rows_);
-  // A table that is being made has no header yet, and what nothing depends on goes by and by.
+  // A table that is being made has no header yet. Files that the database no longer needs are
+  // removed one after the other.
   std::vector<std::string> left;
   for (int attempt = 0; attempt < 4000; attempt++) {
     left = database_->reseal([] { return Result<void>(); }).value();
@@ -392,7 +394,7 @@ TEST_P(EpochSwitch, keeps_every_row_wherever_power_is_lost) {
   EXPECT_GT(after, 8u);
 }
 
-// The keyring may lie there or not: whoever opens the volume next knows.
+// The new keyring may be on the medium or not. Only the next opening of the volume shows it.
 TEST_P(EpochSwitch, stops_all_writing_when_nobody_knows_which_keyring_counts) {
   const auto next = keys_after(GetParam());
   const auto failed = database_->switch_epoch(

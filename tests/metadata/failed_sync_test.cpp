@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sync that fails may have lost what it should have saved for ever, and a later one that succeeds
-// says nothing of that: the system has dropped what it could not write. Whoever opens the database
-// next finds the lost frames all the same, since they are still in memory, and lets new files
-// depend on them.
+// A sync that fails may have lost for ever what it should have saved. A later sync that succeeds
+// does not show that, because the system has dropped what it could not write. The next opening of
+// the database still finds the lost frames, since they are in the system's cache, and lets new
+// files depend on them.
 #include <gtest/gtest.h>
 
 #include <string_view>

@@ -295,8 +295,8 @@ TEST(FramesFile, a_change_with_a_matching_checksum_is_tampering) {
       if (changed == stored) continue;  // the CRC itself
       backing->store(log_path, changed);
       auto read = read_content(*backing, log_path);
-      // A header that no writer makes does not count as a frame; the last frame may then be a torn
-      // tail, which is what somebody who cuts it can have anyway.
+      // A header that no writer makes does not count as a frame; the last frame may then pass for a
+      // torn tail. An attacker can have that anyway, by cutting it off.
       if (read) {
         ASSERT_EQ(frame.offset, frames_of(stored).back().offset) << at;
         ASSERT_EQ(read->size(), 471u) << at;

@@ -166,9 +166,9 @@ TEST(KeyringFormat2, every_failure_of_a_passphrase_is_the_same_one) {
   }
 }
 
-// AES-GCM lets somebody make bytes that open under the keys of many passphrases. What the victim's
-// passphrase opens must not show that it is one of those. This makes bytes for one of them, the way
-// an attacker who guesses does, and leaves the check of another passphrase.
+// With AES-GCM an attacker can make bytes that open under the keys of many passphrases. If the
+// victim's passphrase is one of them, the answer must not show it. This test makes bytes for one
+// passphrase, as an attacker who guesses does, and leaves the check of another one.
 TEST(KeyringFormat2, nothing_is_opened_behind_a_check_of_another_passphrase) {
   const Recipient& genuine = made_2().keyring.recipients[0];
   const auto guessed = derive_recipient_seal(
@@ -214,7 +214,8 @@ TEST(KeyringFormat2, a_rotation_seals_for_its_passphrase_and_wraps_for_key_pairs
   EXPECT_EQ(one->opened.access.follows, made_2().keys->fingerprint());
   EXPECT_FALSE(one->opened.access.is_unconfirmed);
 
-  // Somebody else's passphrase has only what everybody can make, until it is used for writing.
+  // The recipient of another passphrase has only what every recipient can make for it, until that
+  // passphrase opens the volume for writing.
   const auto three = open_text(text, secret("three"));
   ASSERT_TRUE(three) << three.error().message;
   EXPECT_TRUE(three->opened.access.is_unconfirmed);
@@ -248,7 +249,7 @@ TEST(KeyringFormat2, a_rotation_needs_every_passphrase_without_a_key_pair) {
   EXPECT_TRUE(open_text(text, secret("two")));
 }
 
-// Whoever was removed has what opened the earlier keyrings, and all that stands in them.
+// A removed recipient has the secret that opened the earlier keyrings, and all that they hold.
 TEST(KeyringFormat2, a_seal_of_an_earlier_key_does_not_vouch_for_another_order) {
   auto [keyring, opened] = open_text(text_2(), secret("one")).value();
   keyring = remove_recipient(keyring, opened.access, 1).value();
@@ -357,7 +358,7 @@ json later_kind() {
           {"fingerprint", std::string(64, 'c')},
           {"body", to_base64(Bytes(2000, 5))}};
 }
-// Of a keyring that somebody made who has the volume key.
+// A keyring that a holder of the volume key made, with this recipient.
 std::string with_later_kind(const json& recipient) {
   json fields = json::parse(text_2());
   fields["recipients"].insert(fields["recipients"].begin(), recipient);

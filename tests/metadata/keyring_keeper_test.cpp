@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keyring of a volume in use: what may take its place, what is left of the old one, and what is
-// said when the disk gives up in between.
+// The keyring of a volume in use: which keyring may take its place, what is left of the old one,
+// and which error is reported if the disk fails in between.
 #include "metadata/keys/keyring_keeper.h"
 
 #include <gtest/gtest.h>
@@ -176,7 +176,7 @@ TEST_F(KeyringKeeperTest, overwrites_what_the_replaced_files_held) {
   const std::string path = place.path();
   const auto directory = open_posix_directory(path).value();
   ASSERT_TRUE(save_keyring(*directory, made_.keyring, *made_.keys));
-  // Somebody holds the old files: through them it shows what is on the disk.
+  // The test holds the old files open. Through them it sees what is on the disk.
   const auto first = directory->open("keyring", OpenMode::read).value();
   const auto second = directory->open("keyring.copy", OpenMode::read).value();
   keeper_ = keeper_of(directory);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recipients come and go: whoever is among them opens the same keys, whoever was taken away does
-// not, and a passphrase without its MAC says so.
+// Recipients come and go. Each present recipient opens the same keys, and a removed one opens none.
+// A passphrase without its MAC is reported as such.
 #include "metadata/keys/keyring_recipients.h"
 
 #include <gtest/gtest.h>
@@ -206,7 +206,7 @@ TEST(KeyringRecipients, a_changed_passphrase_has_a_key_pair_of_its_own) {
   }
 }
 
-// --- A passphrase whose MAC is missing since somebody else changed the volume key.
+// --- A passphrase whose MAC is missing since another recipient changed the volume key.
 
 Keyring without_mac_of_two() {
   Keyring keyring = made().keyring;
@@ -235,7 +235,7 @@ TEST(KeyringUnconfirmed, is_confirmed_by_any_change_that_its_passphrase_makes) {
   EXPECT_EQ(add_recipient(keyring, opened.access, public_key(1))->recipients[1].passphrase->mac,
             mac);
   EXPECT_EQ(remove_recipient(keyring, opened.access, 0)->recipients[0].passphrase->mac, mac);
-  // Nobody else can make it.
+  // Only the passphrase itself can make its MAC.
   const auto [same, by_one] = open(text, secret("one")).value();
   EXPECT_FALSE(confirm_recipient(same, by_one.access).recipients[1].passphrase->mac);
 }
@@ -249,7 +249,7 @@ TEST(KeyringUnconfirmed, cannot_be_made_of_a_confirmed_one_without_the_volume_ke
       as_bytes(forge(text_of(made().keyring), [](json& f) { f["recipients"][1]["mac"] = ""; }))));
 }
 
-// --- What somebody hostile may do to a keyring (docs/SECURITY.md).
+// --- What an attacker may do to a keyring (docs/SECURITY.md).
 
 TEST(KeyringHostile, ten_thousand_recipients_are_refused_at_once) {
   json fields = json::parse(text_of(made().keyring));
@@ -261,7 +261,8 @@ TEST(KeyringHostile, ten_thousand_recipients_are_refused_at_once) {
   EXPECT_EQ(parsed.error().code, ErrorCode::corrupt);
   EXPECT_NE(parsed.error().message.find("10000 entries, not between 1 and 1000"), std::string::npos)
       << parsed.error().message;
-  // As they would be, they are more than a keyring may have bytes: refused unread.
+  // With real recipients this keyring would have more bytes than allowed. Such a text is refused
+  // unread.
   const std::string real = std::string(keyring_size_bytes_max + 1, ' ');
   parsed = parse_keyring(as_bytes(real));
   ASSERT_FALSE(parsed);
@@ -325,7 +326,7 @@ TEST(KeyringHostile, the_limit_is_for_all_passphrases_together) {
   for (Byte i = 1; i <= 20; ++i) {
     Recipient other = one;
     other.fingerprint[0] ^= i;
-    other.passphrase->salt[0] ^= i;  // another one's, as far as anybody can tell
+    other.passphrase->salt[0] ^= i;  // so it looks like another passphrase
     keyring.recipients.push_back(std::move(other));
   }
   keyring.recipients.push_back(one);  // the last that is tried

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keyrings of a rotation: who opens them, what they open, and what they keep from whom.
+// The keyrings of a rotation: which secrets open them, and what each secret opens and does not
+// open.
 #include <gtest/gtest.h>
 
 #include <functional>

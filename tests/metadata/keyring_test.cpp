@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keyring: every recipient opens the same keys, nobody else does, and whatever somebody changes
-// in it is noticed with the right verdict.
+// The keyring: every recipient opens the same keys, no other secret does, and every change by an
+// attacker gets the right verdict.
 #include "metadata/keys/keyring.h"
 
 #include <gtest/gtest.h>

@@ -11,7 +11,7 @@
 namespace nacre::metadata {
 namespace {
 
-// Of the messages 00, 00 01, … under the key 00 01 … 0f.
+// The hashes of the messages 00, 00 01, … under the key 00 01 … 0f.
 constexpr std::uint64_t reference[64] = {
     0x726fdb47dd0e0e31, 0x74f839c593dc67fd, 0x0d6c8009d9a94f5a, 0x85676696d7fb7e2d,
     0xcf2794e0277187b7, 0x18765564cd99a68d, 0xcbc9466e58fee3ce, 0xab0200f58b01d137,

@@ -77,8 +77,8 @@ TEST(RocksdbRecovery, ours_says_that_the_log_is_damaged) {
   }
 }
 
-// One bit that is wrong on the way from the disk makes the last frame look torn. The log is read
-// more than once, so somebody knows better.
+// One bit that flips on the way from the disk makes the last frame look torn. The log is read more
+// than once, so another reading shows that the frame is whole.
 TEST(RocksdbRecovery, a_last_group_that_is_read_badly_once_is_not_taken_for_torn) {
   auto backing = MemoryBacking::create();
   auto database = create_database(backing);

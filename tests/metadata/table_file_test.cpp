@@ -36,7 +36,7 @@ Result<Bytes> read_table(MemoryBacking& backing, std::string_view path, Byte id 
   return content;
 }
 
-// What somebody does who knows the format but no key.
+// Puts the CRC of a page right, as an attacker can who knows the format but no key.
 void fix_page_crc(Bytes& file, std::uint64_t page) {
   const std::uint64_t begin = page_offset(page);
   const std::uint64_t end = std::min<std::uint64_t>(page_offset(page + 1), file.size());

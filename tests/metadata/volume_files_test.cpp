@@ -113,7 +113,7 @@ TEST(VolumeFiles, are_made_in_no_directory_that_holds_something) {
   EXPECT_EQ(state_with("letter.txt"), DirectoryState::foreign);
 }
 
-// Somebody moved the superblocks of a volume away, and put the marker of an interrupted mkfs there.
+// The superblocks of a volume were moved away, and there is the marker of an interrupted mkfs.
 TEST(VolumeFiles, are_not_made_over_segments_whatever_a_marker_says) {
   const auto backing = MemoryBacking::create();
   backing->store("mkfs-unfinished", as_bytes("x"));

@@ -173,7 +173,8 @@ TEST(VolumeLock, waits_for_a_predecessor_that_is_finishing) {
   EXPECT_TRUE(VolumeLock::acquire(volume.path(), patient));
 }
 
-// As a daemon that was killed within a sync: no process to see, its files still open.
+// A daemon that was killed within a sync: the process is no longer visible, but its files are still
+// open.
 TEST(VolumeLock, waits_for_a_holder_whose_last_threads_are_ending) {
   TemporaryDirectory volume;
   std::array<int, 2> ready = {};
@@ -212,7 +213,7 @@ TEST(VolumeLock, gives_up_when_the_predecessor_stays) {
   EXPECT_EQ(VolumeLock::acquire(volume.path(), patient).error().code, ErrorCode::busy);
 }
 
-// In a child, so that giving up root's rights harms nobody else.
+// Runs in a child process, so that only the child gives up root's rights.
 TEST(VolumeLock, a_reader_goes_on_where_nothing_can_be_locked_and_a_writer_does_not) {
   TemporaryDirectory volume;
   ASSERT_EQ(chmod(volume.path().c_str(), 0555), 0);

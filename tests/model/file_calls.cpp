@@ -261,8 +261,8 @@ class Drawing {
     return Call{.kind = CallKind::remount};
   }
 
-  // A program's state: rewritten in place some dozens of times, each time made durable and read
-  // back; then merged, and read.
+  // A file like the state of a program: rewritten in place some dozens of times, each time synced
+  // and read back. In the end it is merged and read again.
   void begin_run() {
     const unsigned file = below(8) == 0 ? 1 : 0;
     const std::uint64_t size =

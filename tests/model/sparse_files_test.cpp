@@ -113,7 +113,7 @@ class SparseFilesModel : public VolumeTest {
     }
   }
 
-  // Of one file, or of all; with changes between the flushes of the commit.
+  // Commits one file, or all of them, with changes between the flushes of the commit.
   void commit(bool everything) {
     File& file = any_file();
     std::promise<Result<>> told;

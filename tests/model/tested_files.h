@@ -39,7 +39,7 @@ class TestedFiles {
   virtual Result<> resize(unsigned file, std::uint64_t size) = 0;
   virtual Result<> allocate(unsigned file, fs::AllocateMode mode, std::uint64_t offset,
                             std::uint64_t size) = 0;
-  // As copy_file_range(2): how much was copied.
+  // Like copy_file_range(2): returns how many bytes were copied.
   virtual Result<std::uint64_t> copy(unsigned from, std::uint64_t offset, unsigned to,
                                      std::uint64_t target, std::uint64_t size) = 0;
 

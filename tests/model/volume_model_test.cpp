@@ -285,7 +285,7 @@ class VolumeModel : public ComparedVolume {
     if (length > 0) put(*to, to_offset, from->content.substr(from_offset, length));
   }
 
-  // Of anything that has a name.
+  // Any inode that has a name.
   ModelNodePtr any_node() {
     const ModelNodePtr directory = any_directory();
     if (directory->children.empty()) return directory;
@@ -409,9 +409,9 @@ class VolumeModel : public ComparedVolume {
     const bool killed = chance(2);
     const auto loss = random_();
     auto after = killed ? backing_->process_kill() : backing_->power_loss(loss);
-    // Compaction commits by itself, and with it whatever was done before: then nobody knows how
-    // much of it this crash left. One commit more tells whether there was another, even one that
-    // was under way meanwhile; if so, the crash comes now.
+    // Compaction makes commits by itself, which include all earlier operations. Then the test
+    // cannot know how much of them this crash left. One more commit shows by its number whether
+    // there was another one, also one that was under way meanwhile. If so, the crash comes now.
     NACRE_EXPECT_OK(volume().sync_all());
     if (mounted().stats().commits.commit_count != durable_commits_ + 1) {
       remember_durable(model_.snapshot_after_sync_all());
@@ -470,7 +470,7 @@ TEST_F(VolumeModel, behaves_as_a_plain_tree_with_a_new_seed) {
   run(std::random_device{}());
 }
 
-// Of chunks that are stored in parts.
+// A volume whose chunks are stored in parts.
 class VolumeModelOfNoise : public VolumeModel {
  protected:
   void SetUp() override {

@@ -189,7 +189,7 @@ class FuseSetId : public FuseAttributes {
     ASSERT_EQ(chmod(path("source").c_str(), 0644), 0);
     ASSERT_EQ(stat_of(path("f")).st_mode & 07777, mode);
   }
-  // The mode after somebody else (who may write by the others' bits) did it. Shown and kept agree.
+  // The mode after a change by another user. The shown and the stored mode must agree.
   mode_t mode_after(mode_t mode, const std::function<int(int file)>& change, int flags = O_RDWR) {
     make(mode);
     EXPECT_EQ(run_as(other_user, other_user,
@@ -440,7 +440,7 @@ TEST_F(FuseFlags, append_only_files_grow_and_do_nothing_else) {
   EXPECT_EQ(errno_of([&] { return unlink(path("f").c_str()); }), EPERM);
 }
 
-// As on ext4: touch(1) is allowed, what utimensat(2) is given is not.
+// The same as on ext4: touch(1) is allowed, but not times that are passed to utimensat(2).
 TEST_F(FuseFlags, append_only_files_and_directories_take_no_chosen_times) {
   if (has_memory_volume()) GTEST_SKIP() << "the volume in memory takes any times";
   put(path("f"), "one,");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The blocks that stat shows of files that are open: what the kernel still holds counts, however it
-// was written and whoever looks, and nobody who only writes pays for it.
+// The blocks that stat shows of files that are open: bytes that the kernel still holds count,
+// however they were written and whichever process looks. Programs that only write pay nothing for
+// it.
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <sys/mman.h>

@@ -99,7 +99,8 @@ TEST_F(FuseDirectWrite, of_aio_leaves_no_old_pages_behind) {
   go_on.set_value();
   EXPECT_EQ(written.get(), static_cast<long>(size));
   EXPECT_EQ(read_cached(cached), std::string(size, 'n'));
-  // Of an old page one new byte would bring all other old ones back to the volume.
+  // If the page in the cache were old, one new byte would write all its old bytes back to the
+  // volume.
   ASSERT_EQ(pwrite(cached, "x", 1, 1), 1);
   ASSERT_EQ(fsync(cached), 0);
   EXPECT_EQ(kept("f"), "nx" + std::string(size - 2, 'n'));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writers that wait for compaction take no thread from anybody.
+// Writers that wait for compaction occupy no thread that serves requests.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -63,7 +63,8 @@ class FuseListings : public FuseMount {
     }
   }
   std::string in_d(std::string_view name) const { return path("d/" + std::string(name)); }
-  // Somebody has half of a listing, `change` happens, somebody else begins, the first one ends.
+  // One process has read half of a listing when `change` happens. A second process lists the
+  // directory, and then the first one reads the rest.
   Listing listing_around(const std::function<void()>& change) {
     Listing early(path("d"));
     EXPECT_TRUE(early.take_piece());

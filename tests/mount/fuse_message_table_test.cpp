@@ -339,7 +339,7 @@ TEST_P(FuseMessageTable, costs) {
     if (row.kernel == Kernel::has_forgotten) {
       ASSERT_NO_FATAL_FAILURE(mount_again());
     }
-    stat_of(path(name));  // which the rows that go on with it would else ask for
+    stat_of(path(name));  // so that the calls of the row need not ask for it
     messages = messages_of([&] { row.act(Place(path(name))); });
   }
   EXPECT_EQ(messages, row.messages) << row.operation;

@@ -147,7 +147,8 @@ TEST_F(FuseMessages, sequential_reads_come_in_large_requests_for_root) {
   EXPECT_LE(count(FUSE_READ) - before, 24u);  // 64 with the kernel's default
 }
 
-// A signal during a request makes the kernel send INTERRUPT until it is told that nobody listens.
+// A signal during a request makes the kernel send INTERRUPT until it is told that the daemon does
+// not support it.
 TEST_F(FuseMessages, interrupts_are_declined_once_and_requests_finish) {
   NACRE_NEEDS_MEMORY_VOLUME();
   struct sigaction action = {};

@@ -96,7 +96,7 @@ class FuseMount : public ::testing::Test {
   fs::Volume& volume() { return volume_.volume(); }
   bool has_memory_volume() const { return volume_.memory != nullptr; }
   MemoryVolume& memory() { return *volume_.memory; }
-  // As the volume has it: with inodes that lost their name and are still in use.
+  // The volume's count of inodes. It includes inodes that lost their name and are still in use.
   std::uint64_t inode_count() {
     return has_memory_volume() ? memory().inode_count()
                                : volume_.real.mounted().stats().inode_count;

@@ -406,7 +406,8 @@ TEST_F(FuseHandles, of_files_that_are_gone_are_stale) {
   EXPECT_EQ(errno_of([&] { return open_handle(handle, O_RDONLY); }), ESTALE);
 }
 
-// As overlayfs wants it that has all its directories in one mount (docs/KERNEL.md).
+// Mounts without file handles, as overlayfs needs them if all its directories are in one mount
+// (docs/KERNEL.md).
 class FuseWithoutHandles : public FuseHandles {
   fs::FuseOptions options() const override {
     fs::FuseOptions options = FuseHandles::options();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mounts that show owners of their own, mounts that end when nobody uses them, and what is counted
-// of the kernel's requests.
+// Mounts that show other owners than the stored ones, mounts that end when no process uses them,
+// and the counts of the kernel's requests.
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -42,7 +42,7 @@ TEST_F(FuseOwners, shows_all_files_as_one_owners_and_stores_them_as_they_are) {
     EXPECT_EQ(stored->uid, geteuid()) << name;
     EXPECT_EQ(stored->mode & 0777, name[0] == 'f' ? 0666u : 0777u) << name;
   }
-  // As a listing brings them along, too.
+  // The same attributes when a listing brings them.
   drop_kernel_caches();
   DIR* directory = opendir(mount_point_.c_str());
   ASSERT_NE(directory, nullptr);

@@ -146,7 +146,7 @@ TEST_F(FuseRefusedPages, that_are_dirty_again_are_written_not_lost) {
     // Beside the daemon, which has just begun to make the kernel drop them.
     for (std::size_t at = 0; at < size; at += 4096)
       mapped[at] = content;
-    wait_for_the_kernel();  // until it is done whoever syncs hears of the refusal
+    wait_for_the_kernel();  // until then every sync reports the refusal
     EXPECT_EQ(msync(mapped, size, MS_SYNC), 0);
     const std::string now = kept("f");
     for (std::size_t at = 0; at < size; at += 4096) {

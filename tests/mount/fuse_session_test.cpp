@@ -81,7 +81,7 @@ TEST_F(FuseSessionLife, ends_on_request_while_files_are_open_and_loses_nothing_w
   EXPECT_EQ(wait_until_cut_off(file), ENOTCONN);
 }
 
-// No call on what was open may look as if somebody were still there.
+// After the end of the session, every call on a file that was open must fail.
 TEST_F(FuseSessionLife, leaves_its_users_nothing_to_write_into) {
   ASSERT_EQ(mkdir(path("d").c_str(), 0755), 0);
   put(path("d/other"), "content");

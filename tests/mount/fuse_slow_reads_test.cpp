@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A disk that is slow to read from keeps readers waiting and nobody else.
+// A disk that is slow to read from delays readers, and no other calls.
 #include <fcntl.h>
 #include <unistd.h>
 

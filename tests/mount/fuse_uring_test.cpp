@@ -84,7 +84,7 @@ TEST(UringPlan, says_why_the_device_serves) {
   EXPECT_NE(reason(other, UringMode::on), "");
 }
 
-// The kernel's switch stays as it is while there is one: whoever changes it for the sake of a test
+// While such an object exists, the kernel's switch stays as it is: a test that changes the switch
 // (fuse_over_uring.sh) locks it first.
 class SwitchAsItIs {
  public:
@@ -264,7 +264,8 @@ TEST_F(FuseUring, many_pending_fsyncs_block_nobody) {
     EXPECT_EQ(result, 0);
 }
 
-// A daemon that is killed in the middle of requests: whoever waits gets an error, and no hang.
+// A daemon is killed in the middle of requests: each waiting process gets an error and does not
+// hang.
 TEST_F(FuseUring, a_killed_daemon_leaves_enotconn) {
   if (!is_root()) NACRE_SKIP("a mount of another process needs root here");
   folder_ = std::make_unique<ScratchFolder>();

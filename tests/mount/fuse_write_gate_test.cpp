@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// As long as a volume has no room write(2) itself says so, though the kernel answers it from its
-// cache.
+// While a volume has no room, write(2) itself fails with ENOSPC, although the kernel answers writes
+// from its cache.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/uio.h>
@@ -150,7 +150,7 @@ TEST_F(FuseWriteGate, is_closed_for_files_that_are_made_or_emptied_while_the_dis
   EXPECT_EQ(write_errno(File(mount_point_, O_WRONLY | O_TMPFILE)), ENOSPC);
   for (const char* name : {"new", "old"}) {
     EXPECT_EQ(stat_of(path(name)).st_size, 0);
-    // Whoever else reads them gets to their end.
+    // Other readers of the file get to its end.
     std::thread([&] {
       char text[8];
       EXPECT_EQ(read(File(path(name), O_RDONLY), text, sizeof text), 0) << strerror(errno);
@@ -207,7 +207,7 @@ TEST_F(FuseWriteGate, of_an_immutable_file_follows_the_flag) {
   EXPECT_EQ(fsync(file), 0);
 }
 
-// Whoever writes to a mount with room is asked nothing.
+// A write to a mount with room costs no additional message.
 TEST_F(FuseWriteGate, costs_nothing_where_there_is_room) {
   const File file(path("f"), O_WRONLY | O_CREAT | O_APPEND);
   ASSERT_EQ(write_errno(file), 0);

@@ -25,7 +25,8 @@ Result<std::shared_ptr<metadata::KeyTree>> keys_of_suite(std::string_view name) 
                                              std::move(epochs));
 }
 
-// Of the codec and the cipher suite that NACRE_TEST_CODEC and NACRE_TEST_SUITE name, if they do.
+// Makes a volume with the codec and the cipher suite that NACRE_TEST_CODEC and NACRE_TEST_SUITE
+// name, if they are set.
 Result<OpenVolume> make_real_volume() {
   const char* const suite = std::getenv("NACRE_TEST_SUITE");
   const char* const codec = std::getenv("NACRE_TEST_CODEC");

@@ -5,12 +5,11 @@
 // creation, removal, rename or made folder becomes durable when a later sync_directory of the
 // folder that holds the name succeeds; syncing a file does not make its name durable. Nothing
 // orders files or folders among each other but these syncs. When power is lost
-//   - of the unsynced writes of a file each one is kept, lost, or torn: some of its 512-byte
-//   sectors
-//     are kept; bytes below the size that no kept write covers read as zeros;
-//   - of the unsynced changes of a folder the first so many are kept, the others lost;
-//   - after a sync that failed, what it should have saved may be lost for ever: a later sync that
-//     succeeds does not cover it (Linux drops dirty pages when writing them back fails).
+//   - each unsynced write of a file is kept, lost, or torn (then only some of its sectors of 512
+//     bytes are kept). Bytes below the size that no kept write covers read as zeros;
+//   - the unsynced changes of a folder are kept up to some change, and all later ones are lost;
+//   - after a sync that failed, the writes that it should have saved may be lost for ever. A later
+//     sync that succeeds does not cover them (Linux drops dirty pages if writing them back fails).
 //
 // Changes are numbered from 0 in the order in which they happen: creations (also those that empty a
 // file), writes, truncations, syncs, removals, renames, made folders, synced folders. Failures name
@@ -77,7 +76,7 @@ class MemoryBacking final : public metadata::BackingDirectory {
 
   // Changes begun so far, failed ones included.
   std::uint64_t change_count() const;
-  // Of these operations, reads too.
+  // How often these operations were called, reads included.
   std::uint64_t operation_count(std::uint32_t operations) const;
   // From change number on, every operation fails with io, reads too. The change of that very number
   // was under way: it fails, but power_loss() may keep it as if unsynced, wholly or in part.

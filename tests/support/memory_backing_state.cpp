@@ -30,7 +30,7 @@ Admission MemoryBacking::State::admit(std::uint32_t operation, std::string_view 
     return {.error = error(ErrorCode::io, "the medium is gone"), .takes_effect = false};
   }
   if (is_change && number == fail_at) {
-    // Under way when the medium went: its effect is there, but nothing vouches for it.
+    // The change was under way when the medium failed. It takes effect, but it is not durable.
     const bool is_sync = (operation & (change_sync | change_sync_directory)) != 0;
     return {.error = error(ErrorCode::io, "the medium went"), .takes_effect = !is_sync};
   }

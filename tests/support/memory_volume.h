@@ -39,7 +39,7 @@ using metadata::Timestamp;
 
 class MemoryVolume final : public fs::Volume {
  public:
-  // Its root belongs to whoever runs this process.
+  // The root directory belongs to the user of this process.
   MemoryVolume();
   ~MemoryVolume() override;
 
@@ -178,7 +178,7 @@ class MemoryVolume final : public fs::Volume {
   static Attributes snapshot(Node& node);
   // False, and none is taken, where there is not so much.
   bool take_room(std::uint64_t bytes);
-  // A file whose content changes loses security.capability, whoever changes it.
+  // A file loses security.capability when its content changes, even if its owner changes it.
   Result<> drop_capability(InodeNumber inode);
   static void clear_set_id(Node& node, fs::ClearSetId which);
   static void zero(Node& node, std::uint64_t offset, std::uint64_t length);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an operation asked of the tables and of the disk, as CountedDatabase and CountedBacking saw
-// it: what a machine's speed has no part in.
+// Counts of what an operation asked of the tables and of the disk, as CountedDatabase and
+// CountedBacking saw it. They do not depend on the machine's speed.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 namespace nacre::tests {
 
 struct OperationCounts {
-  // Of the tables.
+  // Counts of the tables.
   std::uint64_t gets = 0;        // single rows, whether the groups or RocksDB answered
   std::uint64_t many_gets = 0;   // looks for many rows at once
   std::uint64_t iterators = 0;   // scans, and looks for the last row of a range
@@ -19,7 +19,7 @@ struct OperationCounts {
   std::uint64_t erases = 0;      // from it
   std::uint64_t batches = 0;     // groups written as one WriteBatch with one sync of the log
   std::uint64_t batch_rows = 0;  // put or erased by them
-  // Of the disk.
+  // Counts of the disk.
   std::uint64_t segment_reads = 0;
   std::uint64_t segment_writes = 0;
   std::uint64_t database_writes = 0;  // of RocksDB's files: its log, but for the rare new table
@@ -40,7 +40,7 @@ struct ByteCounts {
 };
 ByteCounts operator-(const ByteCounts& after, const ByteCounts& before);
 
-// Shared by the decorators and whoever reads them; every thread may count.
+// Shared by the decorators and the tests that read them. Every thread may count.
 struct TableCounters {
   std::atomic<std::uint64_t> gets{0}, many_gets{0}, iterators{0}, puts{0}, erases{0}, batches{0},
       batch_rows{0};

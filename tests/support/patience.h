@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a test waits for an event that comes at once on any machine: longer than a machine
-// stands still, shorter than the time after which ctest ends the test. Only a hang takes so long.
+// How long a test waits for an event that comes at once on any machine: longer than a busy machine
+// may stall, and shorter than the time limit of ctest. Only a hang takes this long.
 #pragma once
 
 #include <chrono>

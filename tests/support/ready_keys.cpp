@@ -63,8 +63,8 @@ EVP_PKEY* read_key(const std::string& path) {
   return parse == nullptr ? nullptr : parse(nullptr, &begin, static_cast<long>(der.size()));
 }
 
-// Under its name when it is whole. Where the folder is not ours to write, the next one makes its
-// own.
+// Stores the key. The file gets its name when it is whole. If the folder is not writable, nothing
+// is stored, and the next process makes its own key.
 void keep_key(const std::string& path, const EVP_PKEY* key) {
   static const auto encode = openssl<decltype(&i2d_PrivateKey)>("i2d_PrivateKey");
   if (encode == nullptr) return;

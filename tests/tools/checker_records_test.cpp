@@ -254,7 +254,7 @@ TEST_F(CheckerRecords, damage_in_files_that_nothing_depends_on_is_a_note) {
     EXPECT_EQ(report.findings.findings()[0].file, "db/" + name);
     EXPECT_NE(report.findings.findings()[0].what.find("nothing depends on it"), std::string::npos);
 
-    // Without the key nobody knows which tables and which manifest count.
+    // Without the key the check cannot know which tables and which manifest count.
     const auto keyless = scrub_without_keys();
     const bool is_certain = name.ends_with(".dbtmp") || name == "LOG";
     EXPECT_EQ(keyless.findings.error_count(), is_certain ? 0u : 1u) << list(keyless);

@@ -86,7 +86,7 @@ class DatabaseRepair : public CheckerTest {
   static std::string content_of(int i) {
     return noise(300 + (i % 7) * 3000, static_cast<unsigned>(i));
   }
-  // As the volume was closed; none: the file was gone.
+  // The content when the volume was closed. None if the file was gone by then.
   static std::optional<std::string> last_content_of(int i) {
     if (i < 20) return std::nullopt;
     return content_of(i) + (i < 40 ? "longer" : "");

@@ -17,7 +17,7 @@
 namespace nacre::tools {
 namespace {
 
-// As a mount that is usable, in the foreground or not.
+// Fails a check as a usable mount would, in the foreground or not.
 void fail_while_logging(const LogOptions& options) {
   if (!start_logging(options)) std::exit(1);
   leave_standard_error(options);

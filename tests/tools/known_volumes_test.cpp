@@ -129,7 +129,7 @@ TEST_F(KnownVolumesTest, a_key_that_was_replaced_at_one_path_is_known_at_the_oth
   ASSERT_TRUE(volumes.pin(a_));
   ASSERT_TRUE(volumes.pin(one));
   EXPECT_EQ(volumes.check(other).value().other_path, "/srv/a");
-  // A copy from before stays what it was, and never stands for the newer one.
+  // A copy that was known before stays known, but its key does not count for the newer volume.
   EXPECT_TRUE(volumes.check({"/media/a", "id-a", "print-a"}).value().is_known);
   EXPECT_FALSE(volumes.check({"/srv/a", "id-a", "print-a"}));
   EXPECT_FALSE(volumes.check({"/mnt/a", "id-a", "print-a"}));

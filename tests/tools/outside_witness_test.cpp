@@ -178,7 +178,7 @@ TEST_F(OutsideWitnessTest, follows_no_link_and_waits_for_no_pipe) {
   ASSERT_EQ(::mkfifo(options_.file.c_str(), 0600), 0);
   expect_refused("not a regular file");
   std::filesystem::remove(options_.file);
-  // A link that somebody left where the new file is made.
+  // An attacker left a link where the new file is made.
   put("");
   std::filesystem::create_symlink(place, folder_ / "witness.new");
   auto witness = read();

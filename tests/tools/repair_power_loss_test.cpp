@@ -130,8 +130,8 @@ TEST_F(RepairPowerLoss, at_any_change_leaves_a_plan_that_can_be_taken_back) {
   sample.print(tried, wrecks.size(), "taken back, changes");
 }
 
-// Each sector of each write of bytes that a plan makes may be the old or the new one; anything else
-// is somebody's.
+// Each sector that a plan writes may have its old or its new bytes. Any other bytes were written by
+// another program.
 TEST_F(RepairPowerLoss, torn_bytes_are_taken_back_and_other_bytes_are_not) {
   const auto volume_keys = opened_keys(chunk_size, 1);
   const auto before = state_of(backing_);

@@ -151,7 +151,7 @@ TEST(Sandbox, leaves_what_a_daemon_does) {
     failures += memory == MAP_FAILED;
     failures += ::mlock(memory, 4096) != 0 && errno == EPERM;
     std::thread([] {}).join();
-    // They fail, but not because they are forbidden.
+    // These calls fail, but not because the filter forbids them.
     call(SYS_umount2);
     failures += errno == EPERM;
     call(SYS_io_uring_setup);

@@ -29,7 +29,7 @@ struct BenchMessages {
       {};  // one for each message, for the engine; empty: the task's
 };
 
-// One thread uses it.
+// Used by one thread.
 class Contender {
  public:
   virtual ~Contender() = default;

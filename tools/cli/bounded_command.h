@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A command of the user's that gets a text on its standard input and answers on its standard
-// output. It has a limited time for that, and cannot ask anybody.
+// Runs a command that the user configured. It gets a text on its standard input and answers on its
+// standard output, within a limited time. It has no terminal, so it cannot ask the user.
 #pragma once
 
 #include <chrono>

@@ -14,7 +14,7 @@ class App;
 namespace nacre::tools {
 
 // Parses and runs. setup adds options and returns what to do once they are parsed. Usage errors end
-// with 2, --help and --version with 0, and exceptions that nobody caught with 8.
+// with 2, --help and --version with 0, and exceptions that are not caught elsewhere with 8.
 int run_command_line(const std::string& program, const std::string& description, int argc,
                      char** argv, const std::function<std::function<int()>(CLI::App&)>& setup);
 

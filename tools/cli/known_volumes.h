@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The user's list of volumes, like ssh's list of hosts. It says which volume was found at which
-// path when it was first used there. If somebody puts another volume there, or replaces the
-// volume's key, the volume is refused. A replaced key is noticed also at other paths, because a
-// volume is known by its id as well. nacre(1), "Known volumes".
+// path when it was first used there. If another volume is put there, or if the volume's key was
+// replaced, the volume is refused. A replaced key is noticed also at other paths, because a volume
+// is known by its id as well. nacre(1), "Known volumes".
 //
 // File: $XDG_CONFIG_HOME/nacre/known_volumes, else ~/.config/nacre/known_volumes. If nothing may
 // be kept there (own_files.h): /var/tmp/nacre-UID/known_volumes. One line for each path:

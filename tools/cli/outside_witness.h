@@ -29,7 +29,7 @@ namespace nacre::tools {
 inline constexpr std::chrono::seconds outside_witness_limit{20};
 inline constexpr std::size_t outside_witness_size_bytes_max = 64u << 10;
 
-// As given on the command line; at most one of the first two.
+// The options of the command line. At most one of the first two is given.
 struct OutsideWitnessOptions {
   std::string file;
   std::string command;

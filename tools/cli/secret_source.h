@@ -14,7 +14,7 @@ namespace nacre::tools {
 
 inline constexpr std::size_t passphrase_size_bytes_max = 4096;
 
-// As given on the command line; at most one of the first three.
+// The options of the command line. At most one of the first three is given.
 struct SecretOptions {
   std::string passphrase_file;  // also /dev/fd/N
   int passphrase_fd = -1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was seen of a volume, as JSON: in the machine's own memory (witness.h), in a witness that
-// lies elsewhere (outside_witness.h), and in the output of `nacre witness`.
+// The JSON form of what a machine noted of a volume. The machine's own notes (witness.h), a witness
+// elsewhere (outside_witness.h) and the output of `nacre witness` all have it.
 #pragma once
 
 #include <nlohmann/json.hpp>

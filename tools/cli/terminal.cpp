@@ -20,7 +20,7 @@ std::string& name_of_program() {
 
 void print_line(std::string_view kind, std::string_view text) {
   const std::string line = fmt::format("{}: {}{}\n", program_name(), kind, printable(text));
-  // If stderr is closed, nobody can be told.
+  // If stderr is closed, there is no way to tell the user.
   static_cast<void>(std::fwrite(line.data(), 1, line.size(), stderr));
 }
 

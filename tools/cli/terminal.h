@@ -38,7 +38,7 @@ std::string hex(ByteView bytes);
 void print_raw(std::string_view text);
 
 // How print_safely() shows an argument: texts lose what a terminal would take for a command. Names
-// and labels come from volumes, which anybody may have made.
+// and labels come from volumes, which an attacker may have made.
 template <typename T>
 decltype(auto) shown_as(const T& value) {
   if constexpr (std::is_convertible_v<const T&, std::string_view>) {

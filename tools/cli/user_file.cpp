@@ -55,7 +55,7 @@ class Folder {
 };
 
 Result<> write_file(int folder, const std::string& path, std::string_view text, bool synced) {
-  // Never follow a link that somebody left there.
+  // Never follow a link that another user may have put there.
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) return system_failure(path);
   const int descriptor =
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);

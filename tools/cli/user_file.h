@@ -29,8 +29,8 @@ class UserFile {
 
   // The content; empty if there is no file. Error: invalid_argument if it is no file or too large.
   Result<std::string> read() const;
-  // Replaces the content by what change makes of it. Nobody else changes the file meanwhile. Makes
-  // the folder if it is missing. If change fails, the file stays as it is.
+  // Replaces the content by what change makes of it. Other programs cannot change the file
+  // meanwhile. Makes the folder if it is missing. If change fails, the file stays as it is.
   Result<> replace(const std::function<Result<std::string>(const std::string& content)>& change,
                    Durability durability) const;
 

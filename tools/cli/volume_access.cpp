@@ -85,8 +85,8 @@ void pin(const KnownVolume& volume, std::string_view note, bool is_copy = false)
   }
 }
 
-// The passphrase's recipient has no MAC or seal, and this machine does not know the volume. So
-// anybody who has seen that recipient could have made the whole volume.
+// The passphrase's recipient has no MAC or seal, and this machine does not know the volume. So an
+// attacker who has seen that recipient could have made the whole volume.
 std::string unknown_volume(const VolumePlace& place) {
   return fmt::format(
       "the key of {} was changed since this passphrase opened it last, and this machine does not "
@@ -95,8 +95,8 @@ std::string unknown_volume(const VolumePlace& place) {
       place.path);
 }
 
-// The keyring is that of a rotation from the key that this machine knows. So whoever had that key
-// could have made it: a recipient, or somebody who was one.
+// The keyring is that of a rotation from the key that this machine knows. So every present and
+// former recipient could have made it: all of them had that key.
 std::string unvouched_rotation(const VolumePlace& place) {
   return fmt::format(
       "the keys of {} are being rotated, and your secret does not show that the person who rotates "

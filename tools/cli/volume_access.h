@@ -45,11 +45,12 @@ Result<metadata::VolumeKeys> unlock_quietly(const VolumePlace& place,
                                             const SecretOptions& options);
 
 // Compares the fingerprint with the one in options and with known_volumes. If the volume is used
-// for the first time, pins it, with a note. The same where it follows the known one: by the word of
-// the passphrase, or because it was named. Error: not_permitted if it is another fingerprint; also
-// if it was neither known nor named and a passphrase without its MAC or seal opened the volume, or
-// nobody vouches for a rotation, unless a person at a terminal confirms it. So what access would
-// complete may be written once this has succeeded.
+// for the first time, pins it, and prints a note. Does the same if the new key follows the known
+// one, which the passphrase shows, or if the user named the fingerprint. Error: not_permitted if
+// the fingerprint is another one. Unless the user confirms it at a terminal, also not_permitted if
+// the fingerprint was neither known nor named, and either a passphrase without its MAC or seal
+// opened the volume, or nothing vouches for a rotation. Only after a success may the caller write
+// what access would complete.
 Result<> recognise(const VolumePlace& place, const metadata::KeyTree& keys,
                    const metadata::KeyringAccess& access, const SecretOptions& options);
 

@@ -103,7 +103,8 @@ Result<std::string> older_than(const SeenCopy& seen, const Sight& found,
   return what_is_older(seen.last, found, knows_session);
 }
 
-// What this machine remembers; a memory that cannot be used is told, and is no obstacle.
+// What this machine remembers of the volume. If the memory cannot be used, the user gets a warning,
+// and the volume is opened all the same.
 std::optional<SeenCopy> remembered(const Result<Witness>& witness, const VolumePlace& place) {
   auto seen = witness ? witness->find(place.path) : tl::unexpected(witness.error());
   if (seen) return std::move(*seen);

@@ -51,7 +51,7 @@ struct Arguments {
   }
 };
 
-// Nobody may write during the check; other checks and read-only mounts may read.
+// No program may write during the check. Other checks and read-only mounts may read.
 Result<metadata::VolumeLock> lock(const VolumePlace& place) {
   auto held = metadata::VolumeLock::acquire(place.path, {.mode = metadata::LockMode::shared});
   if (!held && held.error().code == ErrorCode::busy) {

@@ -117,8 +117,8 @@ nlohmann::json database_json(const fs::DatabaseReport& report) {
   return json;
 }
 
-// Of the plan and of what is printed with it: the damage of db/, rows that may be older, and what
-// is left.
+// The hash of the plan and of all that is printed with it: the damage of db/, rows that may be
+// older, and damage that is left.
 std::string hash_of(const OpenVolume& open, const fs::RepairDraft& draft,
                     const fs::PlanSeed& seed) {
   std::string also;

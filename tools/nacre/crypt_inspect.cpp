@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nacre crypt inspect: shows what a container is. Without a secret it shows what anybody can see
-// and checks every CRC. With one it opens and verifies everything, and keeps nothing.
+// nacre crypt inspect: shows what a container is. Without a secret it shows what needs no key, and
+// checks every CRC. With a secret it opens and verifies everything, and writes no file.
 #include <memory>
 
 #include <fmt/format.h>

@@ -85,7 +85,7 @@ SignalCleanup::SignalCleanup() {
     ::sigaction(number, nullptr, &action);
     if (action.sa_handler != SIG_IGN) sigaddset(&signals_, number);
   }
-  // Ends the wait below; nobody else sends it.
+  // This signal ends the wait below. No other part of the program sends it.
   sigaddset(&signals_, SIGUSR2);
   ::signal(SIGXFSZ, SIG_IGN);  // a write past a limit fails instead
   umask_of_process();          // while there is only one thread

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nacre key backup and restore: copy the keyring to a file and back. Without a keyring nobody opens
-// the volume, and it is small enough to be kept anywhere.
+// nacre key backup and restore: copy the keyring to a file and back. Without its keyring a volume
+// cannot be opened, even with the passphrase. A keyring is small enough to be kept anywhere.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -19,7 +19,7 @@ namespace nacre::tools {
 namespace {
 
 constexpr std::chrono::milliseconds info_patience{30'000};
-// How long this waits for somebody else's change of the keyring.
+// How long to wait for another program that is changing the keyring.
 constexpr std::chrono::seconds others_patience{30};
 constexpr std::chrono::milliseconds others_pause{50};
 constexpr int looks_at_disk_max = 3;

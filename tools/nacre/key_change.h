@@ -23,7 +23,8 @@ struct KeyTarget {
 // those of find_volume().
 Result<KeyTarget> find_key_target(const std::string& path);
 
-// Makes the next keyring. It is called again, for a later one, if somebody else was faster.
+// Makes the next keyring. It is called again, with a later keyring, if another program changed the
+// keyring first.
 using MakeKeyring = std::function<Result<metadata::Keyring>(const metadata::VolumeKeys& volume)>;
 // Reads the secret, opens the volume, durably stores the keyring that `make` gives, and returns it.
 // Errors: wrong_key, busy, read_only, rolled_back, and those of make and KeyringKeeper.

@@ -38,7 +38,8 @@ std::uint64_t status_number(const json& object, const char* name) {
 }
 
 // While the volume is not mounted, no rotation runs. Headers are in the clear, so no key is needed.
-// Changes that somebody made to the keyring are not noticed here; 'nacre key list' with a key does.
+// Changes by an attacker to the keyring are not noticed here. 'nacre key list' notices them, with a
+// key.
 Result<json> of_volume(const VolumePlace& place, bool verify) {
   NACRE_ASSIGN(const auto found, metadata::find_keyring(*place.directory));
   const metadata::Keyring& keyring = found.keyring.claims;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A passphrase that nobody has to remember: printed once, kept on paper.
+// Makes a recovery key: a random passphrase that is printed once and kept on paper.
 #pragma once
 
 #include "gpu_engine/base/bytes.h"

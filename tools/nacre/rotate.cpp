@@ -148,7 +148,8 @@ Result<json> ask(const fs::MountEntry& mount, const json& message) {
   return client.request_with(message, std::nullopt);
 }
 
-// Of a mounted volume the daemon has no passphrase. One is asked for only if the rotation needs it.
+// The seals that the daemon of a mounted volume needs, since it has no passphrase. The user is
+// asked for one only if the rotation needs it.
 Result<SecretBytes> seals_for_daemon(const VolumePlace& place, const SecretOptions& secret_options,
                                      const RotateOptions& asked) {
   NACRE_ASSIGN(const auto found, metadata::find_keyring(*place.directory));

@@ -9,7 +9,7 @@
 
 namespace nacre::tools {
 
-// A number or a text of a reply that anybody may have sent; 0 or empty if it is missing.
+// A number or a text from a reply that is not trusted; 0 or empty if it is missing.
 std::uint64_t number_of(const nlohmann::json& object, const char* name);
 std::string text_of(const nlohmann::json& object, const char* name);
 

@@ -63,7 +63,7 @@ Result<FolderSize> size_of(metadata::BackingDirectory& directory, std::string_vi
   return size;
 }
 
-// The figures that only the tables have.
+// The figures that are only in the tables, of a volume that is not mounted.
 Result<json> of_tables(const VolumePlace& place, const metadata::VolumeKeys& volume) {
   NACRE_ASSIGN(const auto lock,
                metadata::VolumeLock::acquire(place.path, {.mode = metadata::LockMode::shared}));

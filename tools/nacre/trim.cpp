@@ -41,7 +41,7 @@ struct TrimArguments {
   bool json = false;
 };
 
-// A number of a reply that anybody may have sent.
+// A number from a reply that is not trusted; 0 if it is missing.
 std::uint64_t reply_number(const json& object, const char* name) {
   const auto at = object.is_object() ? object.find(name) : object.end();
   return at != object.end() && at->is_number_unsigned() ? at->get<std::uint64_t>() : 0;

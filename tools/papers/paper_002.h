@@ -15,7 +15,7 @@ inline constexpr double mega = 1e6;
 inline constexpr double published_002_kernel = 15423 * mega;
 inline constexpr double published_002_with_transfer = 6914 * mega;
 inline constexpr double published_002_payload = 5810 * mega;
-// Of table 1.
+// From table 1.
 inline constexpr std::uint64_t published_002_read_count = 5'000'000'000;
 
 // Figure 4.

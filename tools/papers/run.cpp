@@ -46,7 +46,7 @@ class PairRun {
   }
 
  private:
-  // As many messages as the time allows, at least one for each thread.
+  // Runs as many messages as the time allows, at least one on each thread.
   Result<SpeedSample> take_sample(const engine::BaselineLibrary& library, unsigned threads,
                                   const std::vector<ByteView>& inputs,
                                   const std::vector<std::size_t>& output_sizes) const {

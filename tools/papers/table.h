@@ -101,7 +101,7 @@ class SeedComparison {
   // The library's name, and for each group the sizes from which on the GPU with copies stays faster
   // than the processor's contenders.
   void add_notes(SeedTable& table) const;
-  // As columns have it.
+  // The title of the column with that time.
   std::string title(SeedTime time) const;
 
  private:

@@ -52,7 +52,7 @@ Result<fs::ContainerKeys> make_keys(
   std::vector<metadata::NewRecipient> all;
   for (const std::string& path : recipients) {
     NACRE_ASSIGN(auto recipient, read_recipient(path, metadata::FileKinds::regular));
-    recipient.label.clear();  // anybody can read a keyring
+    recipient.label.clear();  // a keyring shows labels to everyone who can read it
     all.emplace_back(std::move(recipient));
   }
   if (!passphrases.empty()) {

@@ -22,7 +22,8 @@ namespace nacre::tools::web {
 namespace {
 
 constexpr unsigned connection_count_max = 64;
-// Of other users, whose requests are refused: they leave room for those of the server's own user.
+// The most connections of other users. Their requests are refused, and must leave room for those of
+// the server's own user.
 constexpr int foreign_count_max = 4;
 constexpr unsigned silence_seconds_max = 60;
 constexpr std::size_t connection_memory_bytes = 128u << 10;

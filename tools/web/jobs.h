@@ -69,7 +69,7 @@ class Job {
   // much there is to do, if that is known. The amount that is done begins at 0.
   void set_stage(std::string stage, std::string unit, std::optional<std::uint64_t> total);
   void add_done(std::uint64_t amount);
-  // What a program prints of its progress: begins a new stage if it is another one.
+  // Takes over the progress that a program prints. If its stage is a new one, begins that stage.
   void show_progress(const std::string& stage, const std::string& unit, std::uint64_t done,
                      std::optional<std::uint64_t> total);
   void set_files(std::vector<JobFile> files);

@@ -54,7 +54,7 @@ metadata::FileDescriptor lock_folder(int base, const std::string& name) {
   return folder;
 }
 
-// Those of servers that were killed.
+// Removes the folders of servers that were killed.
 void remove_left_folders(const std::string& base, const std::string& prefix) {
   constexpr std::size_t random_size = 6;
   std::error_code error;

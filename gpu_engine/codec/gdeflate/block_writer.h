@@ -20,7 +20,7 @@ void write_block_head(PageWriter& page, bool is_last, BlockKind kind);
 void write_stored(PageWriter& page, ByteView plain);
 // Writes the items and the end of the block. Every symbol among them must have a code.
 void write_items(PageWriter& page, const BlockCodes& codes, std::span<const Item> items);
-// As write_items(), for a block in which each plain byte is a literal.
+// The same as write_items(), for a block in which each plain byte is a literal.
 void write_literals(PageWriter& page, const BlockCodes& codes, ByteView plain);
 
 }  // namespace nacre::engine::gdeflate

@@ -10,7 +10,7 @@ namespace nacre::engine::gdeflate {
 // behind it; the content of plain is then undefined.
 bool decode_page(ByteView page, MutableByteView plain);
 
-// As decode_page(), but without the fast rounds. For tests, which compare the two.
+// The same as decode_page(), but without the fast rounds. For tests, which compare the two.
 bool decode_page_plainly(ByteView page, MutableByteView plain);
 
 }  // namespace nacre::engine::gdeflate

@@ -10,7 +10,7 @@ namespace nacre::engine::gdeflate {
 // page, or 0 when the page would not be smaller than plain or does not fit into out.
 std::size_t encode_page(int level, ByteView plain, MutableByteView out);
 
-// As encode_page(), but the page has no matches.
+// The same as encode_page(), but the page has no matches.
 std::size_t encode_page_of_literals(ByteView plain, MutableByteView out);
 
 }  // namespace nacre::engine::gdeflate

@@ -67,7 +67,8 @@ __device__ inline uint4 load_block_at(const Byte* message, std::uint64_t offset,
   return load_unaligned_block(message, offset, size);
 }
 
-// As load_block_at(), for an offset of whole blocks: it has the message's alignment.
+// The same as load_block_at() for an offset of whole blocks, so that the block has the alignment of
+// the message.
 __device__ inline uint4 load_block(const Byte* message, std::uint64_t offset, std::uint64_t size) {
   __builtin_assume(__isGlobal(message));
   if (alignment_of(message) == 0 && size - offset >= block_bytes)

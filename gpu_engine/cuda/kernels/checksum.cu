@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// CRCs as products of binary matrices, on the tensor cores. The remainder of a piece is linear over
-// GF(2) in its bits, so it is the bits times a matrix of powers of x (binary_matrix.cuh; ghash.cu
-// does the same with more columns).
+// CRCs as products of binary matrices, on the tensor cores. The plain loop:
+//
+//   for each byte of the message: remainder = (remainder * x^8 + byte * x^32) mod polynomial
+//
+// (A CRC inverts the first and the last remainder as well.) Each step waits for the one before it.
+// But the remainder is linear over GF(2) in the bits of the message: a bit that is followed by n
+// bits adds x^(n + 32) mod polynomial. So the remainder of a piece is its bits times a matrix of
+// powers of x. And the remainder of two pieces in a row is that of the first, times a power of x,
+// plus that of the second. Tensor cores compute products of bits and matrices (binary_matrix.cuh;
+// ghash.cu does the same with more columns).
 //
 // A warp takes 2 KiB of its tile at a time: lane l loads the 16 bytes at 512 s + 16 l in step s.
 // The four lanes of a group make a row of 64 bytes; four steps make 32 rows. A row's remainder

@@ -326,8 +326,8 @@ class ItemEncoder {
         put(coding_.description.at(round, head));
     }
 
-    // Of each part: how many items and matches it and the parts before it have (ends), and how many
-    // places of the workspace it leaves unused (gaps).
+    // For each part: the number of items and matches up to its end (ends), and the number of places
+    // of the workspace that it leaves unused (gaps).
     std::uint32_t item_ends[part_count - 1], item_gaps[part_count - 1];
     std::uint32_t match_ends[part_count - 1], match_gaps[part_count - 1];
     std::uint32_t items = 0;

@@ -21,11 +21,10 @@
 // A chain of carries begins with add_cc(), sub_cc() or mad_wide_cc(), which take no carry. It goes
 // on with calls whose names have "c_", which take the carry and give a new one, and ends with
 // addc() or borrow_mask(). Between these calls there may be no other chain and no branch: PTX keeps
-// a carry in straight-line code only. So the loops over limbs must be unrolled, which nvcc does not
-// do with
-// --Ofast-compile. A product and its two sums are one instruction if low and high word of the
-// accumulator are a pair of registers. On the host the same calls keep the carry in a thread_local
-// variable, so that tests can run there all that is built on them.
+// a carry in straight-line code only. So the loops over limbs must be unrolled, and nvcc does not
+// unroll them under --Ofast-compile. A product and its two sums are one instruction if the low and
+// the high word of the accumulator are a pair of registers. On the host the same calls keep the
+// carry in a thread_local variable, so that tests can run there all that is built on them.
 //
 // Addresses, branches and time depend on sizes alone, never on the values of numbers.
 #pragma once

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random primes in batches, for RSA keys. The steps: random starts of intervals; a sieve over the
-// 64 candidates of each interval; one round of Miller-Rabin for the candidates that are left; 31
-// more rounds for those that pass. After each step the remaining candidates are a list without
-// gaps. The 31 rounds are one step, because they hardly ever reject a candidate: of random numbers
-// of this length that pass one round, all but one in many millions are prime.
+// Random primes in batches, for RSA keys. The plain loop for one prime:
+//
+//   for (n = a random number that is 3 mod 4;; n += 4)
+//     if n has no small factor, and 32 rounds of Miller-Rabin with random bases pass: return n;
+//
+// Candidates need very different times, so threads that each ran this loop would wait for the
+// slowest. Instead each step is a kernel over all candidates that are left, which form a list
+// without gaps: random starts of intervals; a sieve over the 64 candidates of each interval; one
+// round of Miller-Rabin for the candidates that are left; 31 more rounds for those that pass. The
+// 31 rounds are one step, because they hardly ever reject a candidate: of random numbers of this
+// length that pass one round, all but one in many millions are prime.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -9,7 +9,7 @@ namespace nacre::engine::cuda {
 namespace {
 
 constexpr int threads_per_block = 64;
-// As many blocks as registers allow: a thread has 255.
+// The most blocks for which there are enough registers: a thread takes 255.
 constexpr int blocks_per_multiprocessor = 4;
 constexpr int window_bits = 4;
 constexpr int table_entries = 1 << window_bits;

@@ -46,7 +46,7 @@ cudaError_t write_streams(const StreamTask* tasks, const StreamSize* sizes,
 // By a codec's number on disk: the index of its array among the DecodeArrays.
 struct CodecPlaces {
   static constexpr std::uint32_t number_max = 7;
-  // Of the codec whose streams have no sub-blocks (zstd): a stream is one piece.
+  // The number of the codec whose streams have no sub-blocks (zstd). Such a stream is one piece.
   static constexpr std::uint32_t whole_number = 2;
   std::int8_t place[number_max + 1] = {-1, -1, -1, -1, -1, -1, -1, -1};  // -1: not decoded here
 };

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// zstd frames, decoded by a warp each. zstd_decoder.cuh derives what a warp does.
+// Decodes each zstd frame with one warp. zstd_decoder.cuh derives what a warp does.
 //
-// Three ways were weighed, by cycles of a frame of 64 KiB, taken as 5,000 sequences: a
-// warp a frame, about 8 instructions a byte by a sketch; two warps, of which one reads what the
-// other writes, the same work in less time, but registers for half as many frames; a kernel a
-// phase, with a lane a stream, fewer instructions, but each phase through device memory. Shared
-// memory holds the tables of 20 frames a multiprocessor under any of them. So the first was built.
+// Three ways were compared by estimate, for frames of 64 KiB with 5,000 sequences:
 //
-// Executed: 4.8 instructions of a warp a byte, so 188 GB/s where an H200 issues all it can. A
-// frame's time with 20 of them on a multiprocessor: literals 23 %, sequences read 25 %, written
-// 42 %, tables 4 % (before tiles were moved four at a time, which made 3 %). Few frames take as
-// long as the slowest of them. Measured on one, 2026-11-28, 64 KiB frames of Silesia by libzstd at
-// level 1:
+// - One warp for each frame: about 8 instructions for a byte.
+// - Two warps for each frame, of which one reads sequences and the other writes them: the same work
+//   in less time, but registers for only half as many frames.
+// - One kernel for each phase, and one lane for each stream: fewer instructions, but the results of
+//   each phase go through device memory.
+//
+// In all three, the tables of 20 frames fit into the shared memory of a multiprocessor. So the
+// first way was built.
+//
+// A byte takes 4.8 instructions of a warp (counted as executed), which gives 188 GB/s if an H200
+// issues all that it can. With 20 frames on a multiprocessor, a frame's time went to writing
+// sequences (42 %), reading them (25 %), literals (23 %) and tables (4 %). Moving four tiles at a
+// time has since saved 3 % of it. A launch of few frames takes as long as the slowest of them.
+// Measured on an H200, 2026-11-28, 64 KiB frames of Silesia that libzstd compressed at level 1:
 //
 //   frames              512   1,024   2,048   4,096   10,000
 //   GB/s                 24      42      75      86      108
@@ -22,7 +27,7 @@ namespace nacre::engine::cuda {
 namespace zstd {
 namespace {
 
-// A block a frame. Shared memory is what bounds how many are under way.
+// One block for each frame. Shared memory bounds the number of frames that are under way.
 __global__ void __launch_bounds__(lane_count)
     decode_frames(const CodecTask* tasks, std::uint32_t* results) {
   __shared__ FrameMemory memory;

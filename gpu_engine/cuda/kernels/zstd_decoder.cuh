@@ -7,32 +7,38 @@
 //
 //   literals = decode 1 or 4 Huffman streams;
 //   for (i = 0; i < sequence_count; ++i) {
-//     literal_length, match_length, offset = what the states of three FSE tables say, plus bits;
-//     offset = one of the last three where it is below 4, else offset - 3;
+//     entry[3] = the entries of the three FSE tables at their states;
+//     literal_length, match_length, offset = what the entries say, plus extra bits of the stream;
+//     offset = one of the last three offsets if it is below 4, otherwise offset - 3;
 //     copy(out, literals, literal_length), then match_length bytes from offset back;
-//     each state = its table's next one, plus bits;
+//     each state = its entry's next one, plus bits of the stream;
 //   }
-//   copy what is left of the literals;
+//   copy the literals that are left;
 //
-// A place of the bit stream is known when the states of the sequence before it are, and so one
-// chain leads through all sequences. What is not on the chain is done for 32 sequences at once:
+// The place of a sequence's bits in the stream follows from the states of the sequence before it.
+// So one chain leads through all sequences. The steps from there: only the chain is followed
+// sequence by sequence, and everything else is done for a batch of 32 sequences at once.
 //
-// 1. The chain. All lanes follow it, so that no lane waits for another: three look-ups, a sum of
-//    their bits, one load of 32 bits, three shifts. Lane k keeps place and entries of sequence k.
-// 2. Each lane reads the extra bits of its own sequence.
-// 3. Repeated offsets. What a sequence does to the last three offsets is a map: each of the three
-//    is a new value or an old one, perhaps less 1. Maps are composed, in five steps for 32
-//    sequences (OffsetMap). A batch that repeats no offset needs none.
-// 4. Sums of lengths give the places. All is checked before a byte of the batch is written.
-// 5. Bytes are written 32 at a time, a lane a byte, as in lz4_decoder.cuh: a count of the sequences
-//    begun names a lane's sequence, and pointer doubling finds a byte that one of these 32 gives.
-//    Four such tiles are moved at once, or two, where none takes bytes of them.
+// 1. The chain. All lanes follow it, since no lane has anything else to do: three look-ups, a sum
+//    of their bits, one load of 32 bits, three shifts. Lane k keeps the place and the entries of
+//    sequence k.
+// 2. Extra bits. Each lane reads those of its own sequence.
+// 3. Repeated offsets. The effect of a sequence on the last three offsets is a map: each of the
+//    three becomes a new value, or one of the old ones, perhaps less 1. Five steps compose the maps
+//    of 32 sequences (OffsetMap). They are left out if the batch repeats no offset.
+// 4. Places. Inclusive sums of the lengths give the places of each sequence's bytes. All of them
+//    are checked before a byte of the batch is written.
+// 5. Write bytes, not sequences, as in lz4_decoder.cuh. A tile is 32 bytes of output, one for each
+//    lane. By counting the sequences that have begun, a lane knows to which of them its byte
+//    belongs. If the byte's source lies in the same tile, pointer doubling finds the lane that has
+//    the value. Four tiles are moved at once if none of them takes a byte from itself or from
+//    another. If one does, two tiles are moved at once, or one.
 //
-// Literals lie at the end of the block's output. A literal's own place is never behind the place
-// where it waits, since what stands between is written by matches. So they need no other memory: a
-// tile reads its literals before it writes.
+// Literals are decoded to the end of the block's output and wait there. A literal only moves toward
+// the beginning: the place where it waits lies behind its final place by as many bytes as the later
+// matches write. So literals need no other memory, if a tile reads its literals before it writes.
 //
-// The four streams of literals are four lanes' work. zstd_decode.cu has counts and figures.
+// The four streams of literals are decoded by four lanes. zstd_decode.cu has counts and figures.
 #pragma once
 
 #include "gpu_engine/cuda/kernels/zstd_sequences.cuh"
@@ -40,7 +46,7 @@
 
 namespace nacre::engine::cuda::zstd {
 
-// What a warp shares.
+// The memory that the lanes of a warp share.
 struct FrameMemory {
   union {
     std::uint16_t huffman[1u << huffman_log_max];
@@ -149,7 +155,7 @@ class FrameDecoder {
       store(out_ + to + i, static_cast<Byte>(value));
   }
 
-  // end: of the block in the input. It is reached where the block is good.
+  // end: the end of the block in the input. A good block is read exactly up to there.
   __device__ inline bool decode_block(std::uint32_t end) {
     if (!read_literals(end)) return false;
     __syncwarp();
@@ -304,7 +310,7 @@ class FrameDecoder {
     return true;
   }
 
-  // A sequence, which a lane has.
+  // The sequence of a lane.
   struct Sequence {
     std::uint32_t literals;
     std::uint32_t match;
@@ -429,7 +435,7 @@ class FrameDecoder {
     const std::uint32_t match_begin = begin + sequence.literals;
     const std::uint32_t literals = from_last_lane(literals_end);
     const std::uint32_t total = from_last_lane(end);
-    // What is left of the literals has to fit behind the batch.
+    // The literals that are left must fit after the batch.
     if (literals > literal_count_ || total > limit_ - to_ ||
         literal_count_ - literals > limit_ - to_ - total)
       return false;
@@ -444,7 +450,8 @@ class FrameDecoder {
     return true;
   }
 
-  // The literals behind the last sequence. Those in the output are mostly in their place.
+  // Copies the literals after the last sequence. If they wait in the output, they are mostly in
+  // place.
   __device__ __forceinline__ bool copy_last_literals() {
     if (literal_count_ > limit_ - to_) return false;
     Byte* const out = out_ + to_;

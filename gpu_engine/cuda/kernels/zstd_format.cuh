@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the zstd kernels know of the format (RFC 8878), and how they read bits.
+// The constants of the zstd format (RFC 8878) for the kernels, and how they read bits.
 //
 // Bits of FSE and Huffman streams are read from the end: a place in a stream is the count of bits
 // below it, and what is read next lies just below. Bit 0 is the first bit of the aligned word that
@@ -51,7 +51,7 @@ __constant__ constexpr std::int8_t predefined_match_lengths[53] = {
     1, 4, 3, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,  1,  1,  1,  1,  1,  1, 1,
     1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1, -1, -1};
 
-// Of a code of a length: the smallest length, and how many extra bits are added to it.
+// The meaning of a length code: the smallest length, and the number of extra bits to add to it.
 struct Length {
   std::uint32_t base;
   std::uint32_t extra_bits;

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a warp makes of 32 sequences that are read: the offsets that they repeat, and their bytes.
+// A batch of 32 sequences whose fields a warp has read, one for each lane: replaces offsets that
+// repeat earlier ones (OffsetMap), and writes the bytes (BatchWriter). zstd_decoder.cuh derives
+// both.
 #pragma once
 
 #include "gpu_engine/cuda/kernels/zstd_format.cuh"
 
 namespace nacre::engine::cuda::zstd {
 
-// What sequences do to the last three offsets: each is a value, or an earlier one of the three,
-// less a number.
+// The effect of a run of sequences on the last three offsets. Each of the three becomes a new
+// value, or one of the three offsets before the run, less a number.
 class OffsetMap {
  public:
-  // Leaves all as it is.
+  // The map that changes nothing.
   __device__ __forceinline__ OffsetMap() : to_{earlier(0, 0), earlier(1, 0), earlier(2, 0)} {}
 
-  // Of one sequence. value: its offset's, as coded.
+  // The map of one sequence. value: its offset as coded.
   __device__ __forceinline__ OffsetMap(std::uint32_t value, bool has_literals) : OffsetMap() {
     const std::uint32_t which = value - 1 + (has_literals ? 0 : 1);
     if (value > 3 || which >= 2) to_[2] = earlier(1, 0);
@@ -39,7 +41,7 @@ class OffsetMap {
     return map;
   }
 
-  // What this map makes of the results of the one before it.
+  // The map that has the effect of before and then of this map.
   __device__ __forceinline__ OffsetMap after(const OffsetMap& before) const {
     OffsetMap map;
     for (int i = 0; i < 3; ++i)
@@ -119,10 +121,10 @@ class BatchWriter {
     std::uint32_t to_literal;
     std::uint32_t total;  // of all lanes
   };
-  // Of a byte of a tile: where it lies.
+  // Where the byte of a lane in a tile comes from.
   struct Source {
-    const Byte* from;    // nullptr where the tile has no such byte
-    std::uint32_t back;  // how far in front of its place, of a match; else all_lanes
+    const Byte* from;    // nullptr if the tile has no byte for the lane
+    std::uint32_t back;  // the distance, for a byte of a match; else all_lanes
   };
 
   __device__ __forceinline__ Source find_source(const Batch& batch, std::uint32_t tile,
@@ -140,8 +142,8 @@ class BatchWriter {
     return {out_ + here - back, back};
   }
 
-  // Whether tiles that follow each other take bytes of each other or of themselves. Literals do not
-  // count: no tile's literals lie where one before it writes.
+  // Whether any of these neighbouring tiles takes bytes from itself or from another of them.
+  // Literals do not count: no tile writes to a place where literals of a later tile wait.
   template <typename... Sources>
   __device__ __forceinline__ static bool take_from_each_other(const Sources&... sources) {
     std::uint32_t place = this_lane();
@@ -150,7 +152,7 @@ class BatchWriter {
     return __any_sync(all_lanes, takes);
   }
 
-  // For tiles that take no bytes of each other. Only the last one may be shorter than a warp.
+  // For tiles that take no bytes from each other. Only the last one may be shorter than a warp.
   __device__ __forceinline__ static void move_all(Byte* to, const Source (&sources)[4]) {
     Byte bytes[4] = {};
     NACRE_UNROLL
@@ -190,7 +192,7 @@ class BatchWriter {
     __syncwarp();
   }
 
-  // The value of the lane to which giver leads, over any number of lanes.
+  // Follows giver from lane to lane to its end, and returns the value of the lane found there.
   __device__ __forceinline__ static std::uint32_t take_from_lanes(std::uint32_t value,
                                                                   std::uint32_t giver) {
     for (;;) {

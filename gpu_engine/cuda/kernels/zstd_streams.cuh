@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bit streams of a zstd block, read from their ends: that of Huffman-coded literals by one
-// lane, that of sequences by a warp.
+// The two kinds of bit streams in a zstd block, both of which are read from their ends. A stream of
+// Huffman-coded literals is read by one lane, the stream of sequences by a warp.
 #pragma once
 
 #include "gpu_engine/cuda/kernels/zstd_tables.cuh"
 
 namespace nacre::engine::cuda::zstd {
 
-// Words of the sequences' bit stream that are at hand: those of the batch that is read and the one
-// that follows. The first word stands behind the last one again.
+// The words of the sequences' bit stream that are in shared memory: those of the batch that is
+// being read and of the next one. A copy of the first word follows the last one.
 inline constexpr std::uint32_t ring_word_count = 256;
 // The most bits of a sequence: offset, lengths, and three states.
 inline constexpr std::uint32_t sequence_bits_max = 31 + 16 + 16 + 9 + 9 + 8;
@@ -72,7 +72,7 @@ class LiteralStream {
     move_on();
     return entry;
   }
-  // Before the stream's first bits stand zeros.
+  // Words before the beginning of the stream count as zeros.
   __device__ __forceinline__ void move_on() {
     if (taken_ < 32) return;
     taken_ -= 32;
@@ -83,7 +83,7 @@ class LiteralStream {
   }
 
   const InputWords in_;
-  // The words that are read; the bits follow the first taken_ (0 … 31) of high_'s.
+  // The words at the reading place: taken_ (0 … 31) bits of high_ have been read.
   std::uint32_t high_ = 0;
   std::uint32_t low_ = 0;
   std::uint32_t ahead_ = 0;
@@ -110,11 +110,11 @@ class SequenceStream {
   __device__ __forceinline__ std::int32_t first_bit() const {
     return static_cast<std::int32_t>(in_.first_bit());
   }
-  // The place of what is read next. It may lie before the stream.
+  // The place at which reading goes on. In a bad stream it may lie before the beginning.
   __device__ __forceinline__ std::int32_t& at() { return at_; }
 
-  // Brings the words of a batch from here on. Those of the batch before it stay, but nobody may
-  // still read those of earlier ones.
+  // Loads the words of the batch that begins at at(). The words of the batch before it stay. No
+  // lane may still read words of earlier batches.
   __device__ __forceinline__ void prepare_batch() {
     const std::int32_t need = (at_ >> 5) - static_cast<std::int32_t>(batch_words_max);
     __syncwarp();
@@ -128,8 +128,8 @@ class SequenceStream {
     __syncwarp();
   }
 
-  // The 32 bits below a place, of which the highest is read first. A lane's own. Anything where it
-  // lies before the stream or is not at hand.
+  // Per lane: the 32 bits below a place, of which the highest is read first. The result is
+  // undefined if the place lies before the stream or outside the loaded words.
   __device__ __forceinline__ std::uint32_t bits_below(std::int32_t place) const {
     const auto from = static_cast<std::uint32_t>(place) - 32;
     const std::uint32_t* const word = ring_ + from / 32 % ring_word_count;

@@ -2,21 +2,37 @@
 // The tables that decode a zstd block, built by a warp in shared memory: FSE tables and the Huffman
 // table (RFC 8878, 4.1 and 4.2). All lanes call these functions together, and get the same answer.
 //
-// The plain loops take a symbol or a state after the other; here 32 of them are taken at a time:
+// The plain loops that build an FSE table of `size` states:
 //
-// - Distributions and FSE-coded weights are read bit by bit. Every lane does the same, so nobody
-//   waits for anybody.
-// - Spreading: the state of a table's i-th step is i * step. Which symbol it gets is found by
-//   counting, since a symbol's steps follow each other: a bit is set where a symbol's steps begin,
-//   and the bits up to a step are counted. Steps that meet states of rare symbols are left out, by
-//   another count.
-// - Next states: a state's number among those of its symbol is a count of the lanes before it that
-//   have the symbol (match), plus those of the 32 states before.
-// - Huffman: the entries of a code size lie together. So symbols are sorted by size, with the same
-//   count, and each entry computes which of them is its own.
+//   rare symbols (probability below one state) get the last states, one each;
+//   for (state = 0, each other symbol, as many times as it has states) {           // spreading
+//     table[state].symbol = symbol;
+//     do state = (state + step) % size; while (state is a rare symbol's);
+//   }
+//   for (state = 0; state < size; ++state) {                                       // next states
+//     number = next[table[state].symbol]++;    // begins with the symbol's count of states
+//     bits = log - highest_bit(number);
+//     table[state].next = (number << bits) - size;
+//   }
 //
-// What follows from the tables of a hostile frame stays inside them: a table is used only where its
-// probabilities add up, and then no next state is outside of it.
+// The Huffman table gets, for each weight in rising order and each symbol of that weight,
+// 2^(weight - 1) entries in a row. The steps from there take 32 symbols or states at a time, one
+// for each lane:
+//
+// 1. Spreading. Step i of the loop, if no step were left out, meets state i * step % size. So each
+//    lane computes its state. Each symbol's states form a run of steps: a bit is set at the first
+//    step of each run, and a count of the bits up to a step gives its symbol. The steps that meet a
+//    rare symbol's state are left out by another count.
+// 2. Next states. The number of a state among those of its symbol is the count of lanes before it
+//    that have the same symbol (match), plus the count from the states before these 32.
+// 3. Huffman. Symbols are sorted by weight, with the same count of equal lanes. Then each entry
+//    computes to which symbol it belongs.
+//
+// Distributions and FSE-coded weights are read bit by bit. Every lane reads all of them, so no lane
+// waits for another.
+//
+// The tables of a hostile frame lead nowhere else: a table is used only if its probabilities add up
+// to its size, and then every next state lies in the table.
 #pragma once
 
 #include "gpu_engine/cuda/kernels/zstd_format.cuh"
@@ -41,7 +57,7 @@ __device__ __forceinline__ std::uint32_t next_of(std::uint32_t entry) {
 __device__ __forceinline__ std::uint32_t symbol_of(std::uint32_t entry) {
   return entry >> 11 & 63;
 }
-// Of an entry or a sum of three.
+// Takes an entry, or the sum of three entries.
 __device__ __forceinline__ std::uint32_t extra_bits_of(std::uint32_t entry) {
   return entry >> 5 & 63;
 }
@@ -51,9 +67,9 @@ __device__ __forceinline__ std::uint32_t bits_of(std::uint32_t entry) {
 
 inline constexpr std::uint32_t fse_symbol_count_max = 64;
 inline constexpr std::uint32_t fse_state_count_max = 512;
-inline constexpr std::uint32_t weight_words_max = 34;  // of weights' stream, and a 0 in front
+inline constexpr std::uint32_t weight_words_max = 34;  // the stream of weights, and a 0 before it
 
-// What builds a table.
+// Scratch memory for building a table.
 struct FseScratch {
   std::int16_t probability[fse_symbol_count_max];  // -1: less than one state's
   std::uint16_t next[fse_symbol_count_max];

@@ -103,7 +103,7 @@ TEST(ExerciserShrink, says_what_does_not_fail_again_and_keeps_to_its_bounds) {
 class ExerciserFiles : public testing::Test {
  protected:
   std::string path() const { return folder_.path("file"); }
-  // Behind the back of who compares.
+  // Changes a byte without the exerciser's knowledge.
   void spoil(std::uint64_t offset) const {
     const int file = ::open((path() + ".0").c_str(), O_WRONLY | O_CLOEXEC);
     ASSERT_EQ(::pwrite(file, "x", 1, static_cast<off_t>(offset)), 1);

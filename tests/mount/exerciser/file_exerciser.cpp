@@ -319,7 +319,8 @@ class Exerciser {
     return Failure{history_.size() - 1, *wrong};
   }
 
-  // As the kernel has it, and as the file system has it, before and after its upkeep.
+  // Reads what the kernel has cached, and then what the file system has, before and after its
+  // upkeep.
   History last_looks() const {
     History looks;
     for (const bool is_after : {false, true}) {

@@ -23,7 +23,7 @@ constexpr std::array<std::pair<Kind, unsigned>, 12> weights = {{{Kind::read, 12}
                                                                 {Kind::fsync, 5},
                                                                 {Kind::fdatasync, 3},
                                                                 {Kind::drop, 6}}};
-// Of pages and of chunks of every size.
+// The sizes of pages and of chunks.
 constexpr std::array<std::uint64_t, 4> round_numbers = {4096, 16384, 65536, 262144};
 constexpr std::uint64_t state_size_max = 200'000;
 

@@ -47,20 +47,20 @@ struct Operation {
   Kind kind = Kind::read;
   std::uint32_t file = 0;
   std::uint64_t offset = 0;
-  std::uint64_t size = 0;  // of truncate: the new size
-  // Of copy: where to.
+  std::uint64_t size = 0;  // for truncate: the new size
+  // For copy: the target.
   std::uint32_t to_file = 0;
   std::uint64_t to_offset = 0;
-  // Of read, write and check.
+  // For read, write and check.
   Channel channel = Channel::plain;
   std::uint32_t piece_count =
-      1;  // all of them are under way at once, of plain and direct one by one
-  // Of write and mapped_write.
+      1;  // all are in flight at once, but on the channels plain and direct one by one
+  // For write and mapped_write.
   Filling filling = Filling::text;
   std::uint64_t stamp = 0;  // which write it is: no two of a history have the same bytes
-  // Of allocate and zero: the size stays.
+  // For allocate and zero: the size of the file stays.
   bool keep_size = false;
-  // Of mapped_write: msync; of check: fsync first.
+  // For mapped_write: an msync follows. For check: an fsync comes first.
   bool sync = false;
 
   bool operator==(const Operation&) const = default;
