@@ -17,7 +17,7 @@
 #
 # A test that fails is run once more, alone, when all others have ended. If it passes then, the run does
 # not fail, but names the test at the end: it has a fault that must be found (docs/TESTS.md).
-# NACRE_TEST_MINUTES bounds all this: what still runs then is named and ended, and the run has failed.
+# NACRE_TEST_SECONDS bounds all this: what still runs then is named and ended, and the run has failed.
 # The whole output stays in build/P/test-logs. Exit status: 0 all passed, 2 usage, 8 set-up or build
 # failed, 1 a test failed.
 set -euo pipefail
@@ -48,7 +48,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 [[ $shake =~ ^([1-9][0-9]*)?$ && $pause_s =~ ^[0-9]+$ ]] || usage
-[[ ${NACRE_TEST_MINUTES-} =~ ^([1-9][0-9]*)?$ ]] || usage
+[[ ${NACRE_TEST_SECONDS-} =~ ^([1-9][0-9]*)?$ ]] || usage
 [ -n "$shake" ] || [ "$pause_s" = 0 ] || usage
 
 if [ -n "$builds" ]; then
@@ -96,7 +96,7 @@ tell_sanitizers_and_hangs() {
   if [ -s "${late-}" ]; then
     status=1
     echo
-    echo "Still running after $NACRE_TEST_MINUTES minutes:"
+    echo "Still running after $NACRE_TEST_SECONDS s:"
     head -n 60 "$late"
   fi
 }
@@ -114,17 +114,17 @@ if [ -n "$shake" ]; then
   exit $status
 fi
 
-# The seconds that are left of NACRE_TEST_MINUTES; 0 if there is no bound.
+# The seconds that are left of NACRE_TEST_SECONDS; 0 if there is no bound.
 seconds_left() {
-  [ -n "${NACRE_TEST_MINUTES-}" ] || { echo 0; return; }
-  local left=$((NACRE_TEST_MINUTES * 60 - SECONDS))
-  echo $((left > 30 ? left : 30))
+  local left=0
+  [ -z "${NACRE_TEST_SECONDS-}" ] || left=$((NACRE_TEST_SECONDS > SECONDS ? NACRE_TEST_SECONDS - SECONDS : 1))
+  echo "$left"
 }
 
-# What runs when SECONDS have passed, with where it waits in the kernel, in FILE. ctest would not say.
+# Writes to FILE what still runs after SECONDS, and where each process waits in the kernel. ctest would
+# not say. The call ends when its sleep is ended.
 note_late() { # SECONDS FILE
-  [ "$1" -gt 0 ] || return 0
-  sleep "$(($1 - 10))"
+  sleep "$1" || return 0
   ps -eo pid,ppid,etimes,stat,wchan:24,args --sort=etimes | cut -c 1-200 >"$2"
 }
 
@@ -132,19 +132,23 @@ note_late() { # SECONDS FILE
 # it may not be the last word; so is the whole output of every test, in LOG's .full.log.
 late=${log%.log}.late.log
 run_tests() {
-  local log=$1 code=0 left noting bounded=()
+  local log=$1 code=0 left noting='' bounded=()
   shift
   rm -f "$build/Testing/Temporary/LastTest.log"
   left=$(seconds_left)
-  # In a process group of its own, which timeout ends as a whole; Control-C would not reach it.
-  [ "$left" = 0 ] || bounded=(timeout --kill-after=30 "$left")
-  note_late "$left" "$late" </dev/null >/dev/null 2>&1 &
-  noting=$!
+  if [ "$left" != 0 ]; then
+    note_late "$left" "$late" </dev/null >/dev/null 2>&1 &
+    noting=$!
+    # In a process group of its own, which timeout ends as a whole; Control-C would not reach it.
+    bounded=(timeout --kill-after=30 $((left + 10)))
+  fi
   (cd "$build" && ${bounded[@]+"${bounded[@]}"} ctest --output-on-failure --no-tests=error "$@") 2>&1 |
     sed -u -E -e '/^ +Start +[0-9]+: /d' -e 's/^( *[0-9]+\/[0-9]+ Test .*[^.]) ?\.{3,} */\1 /' |
     tee "$log" | sed -u '/^[0-9]*% tests passed/,$d' || code=1
-  pkill -P "$noting" 2>/dev/null || true
-  wait "$noting" 2>/dev/null || true
+  if [ -n "$noting" ]; then
+    pkill -P "$noting" 2>/dev/null || true
+    wait "$noting" 2>/dev/null || true
+  fi
   cp "$build/Testing/Temporary/LastTest.log" "${log%.log}.full.log" 2>/dev/null ||
     : >"${log%.log}.full.log"
   return $code
@@ -163,7 +167,7 @@ run_tests "$log" -j "$NACRE_TEST_JOBS" ${select[@]+"${select[@]}"} || status=1
 failed_count=$(wc -l <"$failed")
 if [ -s "$late" ]; then
   echo
-  echo "The tests did not end within $NACRE_TEST_MINUTES minutes: nothing is run once more."
+  echo "The tests did not end within $NACRE_TEST_SECONDS s: nothing is run once more."
 elif [ "$failed_count" -gt "$retried_max" ]; then
   echo
   echo "$failed_count tests failed, too many to run each of them once more, alone."

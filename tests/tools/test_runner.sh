@@ -3,6 +3,7 @@
 # tools/test.sh tells the truth: about tests that pass, fail, fail once, skip and hang, and about a
 # run in which too much fails. It runs a project of such tests instead of this one's.
 set -uo pipefail
+unset NACRE_TEST_SECONDS # the bound of the run that this test is part of
 root=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/nacre-test_runner.XXXXXX")
 trap 'rm -rf "$work"' EXIT
@@ -91,6 +92,19 @@ run 1
 summary '33% tests passed, 2 tests failed out of 3'
 says 'hangs \(Timeout\)$'
 says 'lost \(Not Run\)$'
+
+# A run that goes past its bound names what still runs, ends it, and has failed.
+endless="sleep $((1000000 + $$))"
+project "$good" "test(endless \"exec $endless\")"
+NACRE_TEST_SECONDS=3 run 1
+says '^The tests did not end within 3 s'
+says '^Still running after 3 s:$'
+says "$endless\$"
+! pgrep -f "^$endless" >/dev/null || failed "the test is still running"
+# One that keeps its bound says nothing of it.
+project "$good" "$once"
+NACRE_TEST_SECONDS=600 run 0
+says_not 'did not end|Still running'
 
 # Where all is broken nothing is run again.
 project "$good" 'foreach(n RANGE 1 21)' 'test(bad${n} "exit 1")' 'endforeach()'
