@@ -10,7 +10,7 @@ namespace nacre::engine::cuda::zstd {
 // less a number.
 class OffsetMap {
  public:
-  // Leaves all as it is.
+  // The identity: all three offsets stay as they are.
   __device__ __forceinline__ OffsetMap() : to_{earlier(0, 0), earlier(1, 0), earlier(2, 0)} {}
 
   // Of one sequence. value: its offset's, as coded.
