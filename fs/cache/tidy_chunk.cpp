@@ -21,7 +21,7 @@ namespace {
 
 using RowToSeal = FileData::RowToSeal;
 
-// A row, and the pins that keep the records that it names.
+// A row, and the sealed records that it names, with the pins that keep them.
 struct Tidied {
   ChunkRow row;
   SealedBatch sealed;

@@ -103,8 +103,8 @@ class Ballast {
   // bytes would use up what deletes need.
   Result<> admit_move(std::uint64_t bytes) NACRE_EXCLUDES(mutex_);
 
-  // The part of that space that new data may still use; statfs shows it. unwritten_bytes are
-  // admitted or dirty, and are counted before the space is looked at.
+  // How many bytes of the disk's space new data may still use, which is what statfs shows.
+  // unwritten_bytes: what is admitted or dirty. The caller counts it before it asks for the space.
   std::uint64_t room(const metadata::BackingSpace& space, std::uint64_t unwritten_bytes) const;
 
  private:

@@ -115,7 +115,7 @@ def check_honest(scene):
     for secret in (scene.secret, ("--identity", scene.ann)):
         scene.run("mount.nacre", path, scene.point, *secret, "-o", "fingerprint=" + "00" * 32, **other)
         scene.run("fsck.nacre", path, *secret, "--fingerprint", "00" * 32, **other)
-    scene.run("fsck.nacre", path, *scene.secret, "--fingerprint", "00", expect=2, words="no fingerprint")
+    scene.run("fsck.nacre", path, *scene.secret, "--fingerprint", "00", expect=2, words="not the fingerprint")
     scene.run(*mount, "-o", "fingerprint=", expect=2, words="no value")
 
     # Or a user at a terminal confirms it.

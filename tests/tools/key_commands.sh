@@ -138,7 +138,7 @@ expect 0 'Added' nacre key add "$m" --recipient "$work/ann.pub" "${secret[@]}"
 cp "$v/keyring" "$work/newer"
 cp "$work/older" "$v/keyring"
 cp "$work/older" "$v/keyring.copy"
-expect 4 "rolled back: .*but the volume is mounted at $m with generation.*older one back" \
+expect 4 "rolled back: .*but the volume is mounted at $m with generation.*older keyring was put back" \
   nacre key add "$m" --recipient "$work/bob.pub" "${secret[@]}"
 # What is on the disk is repaired from a backup of the keyring, of whatever age.
 cp "$work/older" "$work/file.keyring"

@@ -54,7 +54,7 @@ class OutsideWitness {
 
   // "the witness /media/key/vault", "the witness command"; a command's text may hold secrets.
   const std::string& name() const { return name_; }
-  // None if it has seen nothing yet.
+  // What the witness has seen of the volume; none if it has seen nothing yet.
   const std::optional<SeenCopy>& seen() const { return seen_; }
 
   // The user accepts that the volume is older: the next note() replaces what was seen.

@@ -44,13 +44,17 @@ Result<metadata::VolumeKeys> unlock_quietly(const VolumePlace& place,
                                             const metadata::VolumeSecret& secret,
                                             const SecretOptions& options);
 
-// Compares the fingerprint with the one in options and with known_volumes. If the volume is used
-// for the first time, pins it, and prints a note. Does the same if the new key follows the known
-// one, which the passphrase shows, or if the user named the fingerprint. Error: not_permitted if
-// the fingerprint is another one. Unless the user confirms it at a terminal, also not_permitted if
-// the fingerprint was neither known nor named, and either a passphrase without its MAC or seal
-// opened the volume, or nothing vouches for a rotation. Only after a success may the caller write
-// what access would complete.
+// Compares the volume's fingerprint with the one in options and with known_volumes.
+//
+// Success: the fingerprint is the one that was named or known. It is pinned, with a note, if the
+// volume is used for the first time, and also if its key follows the known one: because the
+// passphrase vouches for that, or because the new fingerprint was named. Once this has succeeded,
+// what access would complete may be written.
+//
+// Error: not_permitted, if the fingerprint is another one. Also in two cases in which the
+// fingerprint is neither known nor named, unless a person at a terminal confirms it: a passphrase
+// without its MAC or seal opened the volume, or nothing vouches for the rotation that replaced the
+// key.
 Result<> recognise(const VolumePlace& place, const metadata::KeyTree& keys,
                    const metadata::KeyringAccess& access, const SecretOptions& options);
 

@@ -70,7 +70,7 @@ void add_witness_command(CLI::App& app, Action& action) {
       ->required();
   command->add_flag("--json", arguments->json, "As JSON");
   command->footer(
-      "If a volume is older than that, an older copy was put in its place, or its log was "
+      "If a volume is older than that, an older copy was put in its\nplace, or its log was "
       "cut.\nExamples:\n  nacre witness ~/vault\nExit status: 0 shown, 2 usage, 8 failed");
   command->callback([&action, arguments] {
     action = [arguments] {
