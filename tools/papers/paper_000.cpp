@@ -127,10 +127,11 @@ class Paper000 {
     }
     comparison.add_notes(table);
     table.notes.push_back(
-        "The overall time of a parallel way is the host's, from the message on the device to the "
-        "value on the host. For Nacre on the GPU it is the kernels' time. Neither includes "
-        "making the tables, as in the paper. On all threads the message is cut into a piece for "
-        "each, and the values are combined.");
+        "The overall time of the paper's parallel ways is measured by the host, from the message "
+        "on the "
+        "device to the value on the host. For Nacre on the GPU it is the kernels' time. As in the "
+        "paper, neither includes making the tables. For all threads the message is cut into one "
+        "piece for each thread, and the values of the pieces are combined.");
     tables_.push_back(std::move(table));
     return {};
   }
@@ -212,8 +213,8 @@ class Paper000 {
     add(2, &CrcTimes::copy_out);
     add(3, &CrcTimes::copy_in);
     table.notes.push_back(
-        "The paper's copy to the device, 221 and 222 ms, includes the tables; the message's "
-        "share is not given.");
+        "The paper's copy to the device (221 and 222 ms) includes the tables. The paper does not "
+        "say how much of it is the message.");
     tables_.push_back(std::move(table));
   }
 

@@ -106,8 +106,9 @@ class Paper001 {
       comparison.add_place(double(size), times);
     }
     table.notes.push_back(
-        "ECB in messages of 64 KiB; the article's kernel has one buffer. The article's \"25+ "
-        "times\" is for large inputs, and it does not say how large.");
+        "Nacre and the processor encrypt ECB in messages of 64 KiB. The article's kernel encrypts "
+        "one buffer. The article's \"25+ times\" is for large inputs; it does not say how large "
+        "they are.");
     comparison.add_notes(table);
     tables_.push_back(std::move(table));
     return {};
@@ -165,8 +166,9 @@ class Paper001 {
       table.rows.push_back(std::move(row));
     }
     table.notes.push_back(
-        "The article gives no figures for its steps. Without copies means the kernels of a GPU. "
-        "Nacre, which expands keys on the device, and the processor have messages of 64 KiB.");
+        "The article gives no figures for its steps. On a GPU, figures without copies are the "
+        "kernels' time. Nacre and the processor have messages of 64 KiB; Nacre also expands the "
+        "keys on the device.");
     tables_.push_back(std::move(table));
     return {};
   }

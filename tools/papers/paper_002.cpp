@@ -95,9 +95,9 @@ class Paper002 {
                                    {"coherent reads", SeedUnit::seconds},
                                    {"random reads", SeedUnit::seconds}},
                        .rows = {},
-                       .notes = {"The paper's own figures are not in its text. It finds constant "
-                                 "memory best for coherent reads, and shared memory for random "
-                                 "ones. A processor has none of these memories of a GPU."},
+                       .notes = {"The text of the paper does not have its figures. It finds "
+                                 "constant memory best for coherent reads, and shared memory best "
+                                 "for random reads. A processor has no such memories."},
                        .plot = {.x = 0, .y = {1, 2}}};
     const std::pair<const char*, TableMemory> memories[] = {{"constant", TableMemory::constant},
                                                             {"texture", TableMemory::texture},
@@ -197,8 +197,8 @@ class Paper002 {
          {&SeedTimes::plain, &SeedTimes::plain_all, &SeedTimes::library, &SeedTimes::library_all})
       add_row(comparison.title(time), false, ours.*time, std::nullopt);
     table.notes.push_back(
-        "64 MiB under one key. Without copies means the kernels of a GPU. The paper's ways have "
-        "one message, Nacre and the processor messages of 64 KiB.");
+        "64 MiB under one key. On a GPU, figures without copies are the kernels' time. The paper's "
+        "ways have one message. Nacre and the processor have messages of 64 KiB.");
     tables_.push_back(std::move(table));
     return {};
   }
@@ -216,8 +216,8 @@ class Paper002 {
         .notes = {"The paper's highest figures are 15,423 Mbit/s, and 6,914 with transfers. It "
                   "compares them with 1,583 (Matsui) and 1,151 for a processor (AMD64 at 2.2 and "
                   "2.4 GHz), 3,584 for an AMD HD 2900 XT and 870 for a GeForce 7900 GT.",
-                  "There is one message; on all threads it is cut into messages of 64 KiB. A "
-                  "device's engine takes no message longer than 32 MiB."},
+                  "There is one message. For all threads it is cut into messages of 64 KiB. "
+                  "Nacre's engine gives a device no message longer than 32 MiB."},
         .plot = {.x = 0, .y = {2, 3}}};
     SeedComparison comparison(contenders_of(
         seed_times_all, {&SeedTimes::plain, &SeedTimes::library, &SeedTimes::library_all}));
@@ -272,12 +272,12 @@ class Paper002 {
                     {"overhead with a key each, kernels", SeedUnit::percent},
                     {"overhead with a key each, with copies", SeedUnit::percent}},
         .rows = {},
-        .notes = {fmt::format("The paper's highest is {:.0f} Mbit/s, 16 % below the {:.0f} of "
-                              "one message, both with transfers, so our overheads with copies "
-                              "compare with the paper's. A device takes no message longer than "
-                              "32 MiB. The GPU's speed-ups and crossovers are for messages under "
-                              "one key.",
-                              published_002_payload / mega, published_002_with_transfer / mega)},
+        .notes = {fmt::format(
+            "The paper's highest figure is {:.0f} Mbit/s, 16 % below the {:.0f} of one message. "
+            "Both include transfers, so compare the paper's overheads with ours with copies. "
+            "Nacre's engine gives a device no message longer than 32 MiB. The GPU's speed-ups and "
+            "crossovers are for messages under one key.",
+            published_002_payload / mega, published_002_with_transfer / mega)},
         .plot = {.x = 1, .y = {6, 7, 10, 11}, .series = 0}};
     SeedComparison comparison(payload_contenders_of(
         {&SeedTimes::plain, &SeedTimes::plain_all, &SeedTimes::library, &SeedTimes::library_all},
@@ -322,18 +322,17 @@ class Paper002 {
   }
 
   Result<> figure_5() {
-    SeedTable table = {
-        .paper = "002",
-        .name = "002_figure_5",
-        .title = "Figure 5: payloads of messages in a serial mode (CBC encryption)",
-        .columns = {{"blocks a message", SeedUnit::count},
-                    {"messages", SeedUnit::count},
-                    {"in all", SeedUnit::bytes},
-                    {"GPU kernels, the parallel mode", SeedUnit::bits_per_second}},
-        .rows = {},
-        .notes = {"The paper's figures are not in its text. They compare messages of 2,048 "
-                  "blocks with a parallel mode."},
-        .plot = {.x = 1, .y = {}, .series = 0}};
+    SeedTable table = {.paper = "002",
+                       .name = "002_figure_5",
+                       .title = "Figure 5: payloads of messages in a serial mode (CBC encryption)",
+                       .columns = {{"blocks a message", SeedUnit::count},
+                                   {"messages", SeedUnit::count},
+                                   {"in all", SeedUnit::bytes},
+                                   {"GPU kernels, the parallel mode", SeedUnit::bits_per_second}},
+                       .rows = {},
+                       .notes = {"The text of the paper does not have its figures, which compare "
+                                 "messages of 2,048 blocks with a parallel mode."},
+                       .plot = {.x = 1, .y = {}, .series = 0}};
     SeedComparison comparison(payload_contenders_of(
         seed_times_all, {&SeedTimes::plain, &SeedTimes::plain_all, &SeedTimes::library_all}));
     comparison.add_columns(table);
@@ -373,10 +372,9 @@ class Paper002 {
         .title = "Figure 6: reads of global memory, each thread a stretch of its own",
         .columns = {{"blocks a thread", SeedUnit::count}},
         .rows = {},
-        .notes =
-            {"The paper's figures are not in its text. From 128 blocks a thread on it finds that "
-             "the rate drops dramatically. This is about a GPU's memory, and a processor has "
-             "nothing like it."},
+        .notes = {"The text of the paper does not have its figures. It finds that the rate drops "
+                  "dramatically from 128 blocks a thread on. This is about a GPU's memory, so the "
+                  "processor has no columns."},
         .plot = {.x = 0, .y = {1, 2, 3}}};
     for (const std::uint32_t threads : thread_counts)
       table.columns.push_back({fmt::format("{} threads", threads), SeedUnit::bytes_per_second});
@@ -398,19 +396,20 @@ class Paper002 {
   }
 
   Result<> figure_7() {
-    SeedTable table = {.paper = "002",
-                       .name = "002_figure_7",
-                       .title = "Figure 7: the same messages in seven orders",
-                       .columns = {{"payload"},
-                                   {"CPU, all threads, as ordered", SeedUnit::bits_per_second},
-                                   {"CPU, all threads, Nacre's order", SeedUnit::bits_per_second}},
-                       .rows = {},
-                       .notes = {"The paper's figures are not in its text, which says that only "
-                                 "their differences count.",
-                                 "The GPU with copies has Nacre's order. In the other columns, "
-                                 "its kernels too, the messages of one mode follow those of the "
-                                 "other."},
-                       .plot = {.x = 0, .y = {1, 2}}};
+    SeedTable table = {
+        .paper = "002",
+        .name = "002_figure_7",
+        .title = "Figure 7: the same messages in seven orders",
+        .columns = {{"payload"},
+                    {"CPU, all threads, as ordered", SeedUnit::bits_per_second},
+                    {"CPU, all threads, Nacre's order", SeedUnit::bits_per_second}},
+        .rows = {},
+        .notes = {"The text of the paper does not have its figures, and says that "
+                  "only their differences count.",
+                  "In the column \"GPU with copies\" Nacre chooses the order of the "
+                  "messages. In the columns of plain code, of the library and of the GPU's "
+                  "kernels, all messages of one mode come before those of the other."},
+        .plot = {.x = 0, .y = {1, 2}}};
     SeedComparison comparison(
         contenders_of(seed_times_all, {&SeedTimes::plain, &SeedTimes::library_all}));
     comparison.add_columns(table);
@@ -430,7 +429,7 @@ class Paper002 {
     comparison.add_notes(table);
     if (slowest)
       table.notes.push_back(
-          fmt::format("On the GPU the slowest takes {:.1f} % longer than the fastest.",
+          fmt::format("On the GPU the slowest order takes {:.1f} % longer than the fastest.",
                       100 * (*slowest / *fastest - 1)));
     tables_.push_back(std::move(table));
     return {};
@@ -445,7 +444,7 @@ class Paper002 {
                     {"messages", SeedUnit::count},
                     {"in all", SeedUnit::bytes}},
         .rows = {},
-        .notes = {"The paper has no plain code for it."},
+        .notes = {"The paper has no plain code for authenticated encryption."},
         .plot = {.x = 1, .y = {}, .series = 0}};
     SeedComparison comparison(
         payload_contenders_of({&SeedTimes::library, &SeedTimes::library_all, &SeedTimes::kernels,

@@ -151,8 +151,8 @@ class Paper003 {
                        "encryption",
                        "decryption",
                        des_inputs,
-                       {"ECB in messages of 64 KiB, as in all of these figures. The plain code "
-                        "works bit by bit, as the standard does."}},
+                       {"The mode is ECB, in messages of 64 KiB, as in all of these figures. The "
+                        "plain code works bit by bit, as the standard does."}},
                       [](const SeedRun& run, const Input& input) {
                         return seed_des(block_messages(run, input));
                       }));
@@ -172,8 +172,8 @@ class Paper003 {
                          "encryption",
                          "decryption",
                          inputs,
-                         {"ECB. The plain code works byte by byte. The report does not say which "
-                          "key length its figures are for."}},
+                         {"The mode is ECB. The plain code works byte by byte. The report does not "
+                          "say for which key length its figures are."}},
                         [cipher](const SeedRun& run, const Input& input) {
                           return seed_aes(block_messages(run, input), cipher, CipherMode::ecb,
                                           true);
@@ -205,8 +205,8 @@ class Paper003 {
                       "library and Nacre use Chinese remainders. Every row is a batch of such "
                       "short messages.",
                       size - 1),
-          bits == 1024 ? "The engine takes such short keys; volumes do not."
-                       : "The report has no such keys."}},
+          bits == 1024 ? "The engine accepts keys as short as these. Volumes do not."
+                       : "The report has no keys of this length."}},
         [&](const SeedRun&, const Input& input) {
           std::vector<ByteView> messages;
           for (std::size_t at = 0; at < input.size; at += size - 1)
@@ -251,10 +251,10 @@ class Paper003 {
         .rows = {},
         .notes = {"The plain code is the report's search (division by the primes below 1,000, "
                   "then 32 rounds of Miller and Rabin) with OpenSSL's big numbers.",
-                  "The GPU's kernels search primes. The host makes keys of them and checks "
-                  "these; only the GPU with copies includes that. One thread's figures are for "
-                  "16 keys one after the other. If there are fewer keys at a time than threads, "
-                  "the other threads are idle."},
+                  "The GPU's kernels search primes. The host makes keys of them and checks the "
+                  "keys, which only the column \"GPU with copies\" includes. Figures of one thread "
+                  "are for 16 keys, one after another. If fewer keys are made at a time than there "
+                  "are threads, the other threads are idle."},
         .plot = {.x = 1, .y = {2, 3}, .series = 0}};
     SeedComparison comparison(
         {.shown = {&SeedTimes::plain, &SeedTimes::library, &SeedTimes::library_all,
@@ -328,13 +328,15 @@ class Paper003 {
     };
     const Packer all[] = {
         {"003_figure_13", "Figure 13: RLE", Codec::rle, published_003_rle,
-         "Nacre's rle is PackBits; the plain code has the report's stream."},
+         "Nacre's rle is PackBits. The plain code writes the report's stream."},
         {"003_figure_14", "Figure 14: LZ77", Codec::lz77, published_003_lz77,
-         "Nacre's lz77 is LZ4; the plain code has the report's triples in gamma codes."},
+         "Nacre's lz77 is LZ4. The plain code writes the report's triples, in gamma codes."},
         {"003_figure_15", "Figure 15: Huffman", Codec::huffman, published_003_huffman,
-         "Nacre's huffman is GDeflate with literals only; so is the library's deflate."},
+         "Nacre's huffman is GDeflate with literals only. The library's deflate has literals only, "
+         "too."},
         {"003_figure_16", "Figure 16: LZW", Codec::lzw, published_003_lzw,
-         "Nacre's lzw is TIFF's, with codes of 9 to 12 bits; the plain code's have 16."}};
+         "Nacre's lzw is TIFF's, with codes of 9 to 12 bits. The plain code's codes have 16 "
+         "bits."}};
     for (const Packer& packer : all) {
       std::vector<Input> inputs = inputs_of(packer.rows);
       inputs.push_back({"1 MiB (not in the report)", 1u << 20, message_size});

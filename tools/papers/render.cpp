@@ -321,20 +321,24 @@ std::string seed_markdown(const SeedSetting& setting, const std::vector<SeedTabl
                           const SeedFigures& figures) {
   std::string text = fmt::format(
       "# The source papers' tables\n\n"
-      "Written by `nacre-papers --markdown`. Columns whose names begin with \"paper\" show "
-      "what "
-      "the paper says, in its\nunits, on its machine. All others were measured here:\n\n"
-      "* {}; {}\n* \"all threads\" are {}; {} s for each figure, medians; {}{}\n* the bytes: {}\n\n"
-      "A dash in a paper's column means that its text does not say. In our columns it means that "
+      "Written by `nacre-papers --markdown`. Columns whose names begin with \"paper\" show what "
       "the "
-      "row was left out, or that\nnothing here does it: there is no device, or its engine does not "
-      "take such messages. The processor's figure never takes\nits place. *plain code* is a serial "
-      "program as the papers describe theirs. *library* is the best one that this build has.\n"
-      "*kernels* are without copies, with everything on the device. *with copies* goes from "
-      "page-locked memory to the device and\nback. All outputs were compared with a library's, or "
-      "undone and then compared. A *crossover* is the size from which on the\nGPU with copies "
-      "stays "
-      "faster.\n",
+      "paper says, in its\nunits, on its machine. All others were measured here:\n\n"
+      "* {}; {}\n* \"all threads\" are {}; {} s for each figure, medians; {}{}\n* the bytes: {}\n\n"
+      "What the columns are:\n\n"
+      "* *plain code*: a serial program as the papers describe theirs.\n"
+      "* *library*: the fastest library that this build has.\n"
+      "* *kernels*: the GPU without copies, with everything on the device.\n"
+      "* *with copies*: the GPU, from page-locked memory to the device and back.\n\n"
+      "A dash in a column of the paper means that the paper's text has no figure. A dash in "
+      "another "
+      "column means that\nnothing was measured: the row was left out, there is no device, or "
+      "Nacre's "
+      "engine does not give such messages to\na device. A figure of the processor never stands in "
+      "a column of the GPU. All outputs were compared with a\nlibrary's output, or undone and then "
+      "compared.\n\n"
+      "A *crossover* is the size from which on the GPU with copies stays faster than another "
+      "column. \"Not up to 2 MiB\" means\nthat it is not at 2 MiB, the largest size.\n",
       setting.processor, setting.engine, setting.thread_count, setting.seconds, setting.date,
       setting.note.empty() ? "" : "; " + setting.note, setting.data);
   for (const SeedPaper& paper : seed_papers) {
