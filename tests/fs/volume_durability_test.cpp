@@ -336,7 +336,7 @@ TEST_F(VolumeDurability, a_volume_whose_commit_failed_refuses_changes_and_still_
   EXPECT_EQ(read(find(root, "f")), "durable");
 }
 
-// What a failed sync was to write may be gone though a later one succeeds: so there is none.
+// The bytes of a failed sync may be lost even if a later sync succeeds. So no later sync succeeds.
 TEST_F(VolumeDurability, a_failed_sync_is_told_to_every_holder_and_never_tried_again) {
   const InodeNumber first = make_file(root, "first");
   const InodeNumber second = make_file(root, "second");
