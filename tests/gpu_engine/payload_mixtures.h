@@ -321,7 +321,7 @@ inline bool is_deterministic(const Item& item) {
   return operation != Operation::seal && operation != Operation::compress;
 }
 
-// first against what the cpu made of the same items.
+// Compares the results of first with the cpu's results for the same items.
 inline void expect_same(const std::vector<Item>& items, const Built& first, const Built& cpu,
                         Engine& judge, TestRandom& random) {
   for (std::size_t i = 0; i < items.size(); ++i) {

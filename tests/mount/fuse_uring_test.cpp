@@ -124,7 +124,7 @@ TEST(UringToken, leads_back_and_is_no_number_of_the_kernels) {
   EXPECT_FALSE(fs::is_uring_token(123456));
 }
 
-// Refuses one thing and counts how often it was asked for.
+// A system that refuses one call, and counts how often it was made.
 class RefusingSystem : public fs::UringSystem {
  public:
   int set_up(unsigned entry_count, io_uring& ring, io_uring_params& parameters) override {
