@@ -49,7 +49,7 @@ TEST_F(VolumeCompaction, does_nothing_where_nothing_is_worth_it) {
   const InodeNumber file = make_file(root, "f");
   write(file, 0, noise(64 * chunk_size, 1));
   NACRE_EXPECT_OK(volume().sync_all());
-  compact();  // closes what was being filled
+  compact();  // closes the segments that were being filled
   const auto before = segments();
   const auto report = compact();
   EXPECT_EQ(report.segment_count, 0u);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What survives: after sync, after power loss, after a mount that ended without closing; and what a
-// volume refuses. The crash tests cut power everywhere; here each promise is shown once.
+// What survives a sync, a power loss, or a mount that ended without closing, and what a volume then
+// refuses. The crash tests cut power everywhere. Here each promise is shown once.
 #include "tests/fs/volume_fixture.h"
 
 #include <atomic>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What overwriting a full volume for ever costs, in counts: bytes appended for each byte written,
-// and stored bytes for each live one. docs/PERFORMANCE.md has the figures and where they come from.
+// The cost of overwriting a full volume for ever, in counts: bytes appended for each byte written,
+// and stored bytes for each live byte. docs/PERFORMANCE.md has the figures and where they come
+// from.
 #include <functional>
 #include <future>
 #include <iostream>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may write on, and when, while compaction is behind.
+// Which writers may go on, and when, while compaction is behind.
 #include "fs/space/write_pacer.h"
 
 #include <future>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What devices and page-locked memory held of keys and plain bytes is wiped: of every slot, and
-// each of its parts, whose addresses an earlier wiping told.
+// Keys and plain bytes in devices' memory and in page-locked memory are wiped, in every part of
+// every slot. The test learns the addresses of the parts from an earlier wiping.
 #include <algorithm>
 #include <array>
 #include <atomic>

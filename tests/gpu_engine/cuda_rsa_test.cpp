@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RSA on a device beside the cpu's, which is OpenSSL: the same results and the same verdicts.
+// RSA on a device compared with the cpu's, which is OpenSSL: both have the same results and the
+// same verdicts.
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
 #include <openssl/x509.h>

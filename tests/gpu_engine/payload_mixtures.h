@@ -213,7 +213,7 @@ class Maker {
     item.aad = random_.bytes(random_.below(3) == 0 ? 0 : random_.below(300));
     item.message.operation = Operation::encrypt;
     random_.fill(MutableByteView(item.message.iv).first(nonce_size_bytes));
-    // A nonce of these is the counter behind zeros, and now and then no valid one.
+    // For these suites a valid nonce is zeros and the counter. Now and then it is not valid.
     if (is_legacy(item.use.suite) && random_.below(10) != 0)
       std::fill_n(item.message.iv.begin(), 4, Byte{0});
     item.message.output_capacity = item.input.size() + tag_size_bytes(item.use.suite);

@@ -187,7 +187,7 @@ Limbs limbs_of(const BigNumber& number, int bits) {
   return limbs;
 }
 
-// With the two highest bits set, and so many zeros below the lowest bit of what is one less.
+// A prime with the two highest bits set. The prime less one has this many zeros at its lower end.
 Limbs prime(int bits, int twos) {
   const BigNumber step(BN_new()), rest(BN_new()), made(BN_new());
   BN_set_bit(step.get(), twos + 1);

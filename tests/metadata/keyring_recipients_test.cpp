@@ -303,7 +303,7 @@ TEST(KeyringHostile, no_more_than_the_limit_is_spent_before_anything_is_authenti
   const std::string text = text_of(made().keyring);
   EXPECT_EQ(error_with(text, {.work_kib = 2 * cheap, .memory_kib = cheap_kdf.memory_kib}).code,
             ErrorCode::exists);
-  // Memory of one, and work in all.
+  // The limits hold for the memory of one passphrase, and for the work of all.
   const Error memory = error_with(text, {.memory_kib = cheap_kdf.memory_kib - 1});
   EXPECT_EQ(memory.code, ErrorCode::not_permitted);
   EXPECT_NE(memory.message.find("--kdf-limit"), std::string::npos) << memory.message;

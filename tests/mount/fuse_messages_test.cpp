@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel asks and what it no longer asks: the facts that the FUSE layer's speed rests on.
+// The messages that the kernel sends, and those that it no longer sends. The speed of the FUSE
+// layer depends on them.
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/fuse.h>

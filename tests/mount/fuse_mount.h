@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A mounted volume in memory for tests, and what they do with it. Whatever a test does, also when
-// it crashes, nothing stays mounted: a child waits for the end of the process and cleans up.
+// A mounted volume in memory for tests, and helpers for using it. Nothing stays mounted, even if a
+// test crashes: a child process waits for the end of the test and cleans up.
 #pragma once
 
 #include <sys/stat.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rings: what they may take, what happens when the system refuses them, and their end.
+// The rings of io_uring: how much memory they may take, what happens if the system refuses them,
+// and how they end.
 #include <fcntl.h>
 #include <linux/fuse.h>
 #include <sys/file.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A control socket over a volume that only notes what it is asked.
+// A control socket over a volume that only notes its requests.
 #pragma once
 
 #include <sys/socket.h>

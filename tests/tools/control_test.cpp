@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control socket: what it answers, and what it does when a client is hostile.
+// The control socket: its answers, and its reactions to hostile clients.
 #include <sys/stat.h>
 #include <sys/wait.h>
 

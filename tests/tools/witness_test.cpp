@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of what a machine remembers of a volume's age, and of the rule.
+// Tests of what a machine remembers of a volume's age, and of the rule by which an age is older.
 #include "tools/cli/witness.h"
 
 #include <sys/stat.h>
