@@ -100,7 +100,7 @@ class PlannedEngine final : public Engine {
       end_submitted(done);
       return;
     }
-    // Where the cpu has no share, the payload may be gone when this call returns.
+    // If the cpu has no share, the payload may be destroyed by the time this call returns.
     if (on_cuda)
       planner_.cuda()->submit_sorted(payload, {.groups = std::move(plan->cuda), .rest = {}},
                                      std::move(part_ended[index_of(Side::cuda)]));

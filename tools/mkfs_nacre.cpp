@@ -178,8 +178,8 @@ void print_summary(const VolumePlace& place, const metadata::NewVolume& volume) 
       printable(place.path));
 }
 
-// The owner of the root directory is the user who makes the volume. If root makes it in another
-// user's folder, it is that user, who is to use it.
+// The owner of the root directory is the user who makes the volume. If root makes the volume in
+// another user's folder, the owner is that user, for whom it is made.
 fs::Caller owner_of(const VolumePlace& place) {
   struct stat status {};
   if (::geteuid() == 0 && ::stat(place.path.c_str(), &status) == 0) {

@@ -113,7 +113,7 @@ class Check {
                           .file = std::string(metadata::keyring_file)});
   }
 
-  // And the newest superblock, in format 2.
+  // The same check of the superblock, in format 2.
   void check_superblock_generation(const metadata::Database& database) {
     const auto value = database.get(metadata::Table::system, metadata::system_key_superblock);
     if (!value || !*value) return;

@@ -11,7 +11,8 @@
 
 namespace nacre::fs {
 
-// The folder of holder stands for db/. Everything else is that of volume.
+// A directory that shows holder's folder as db/, and everything else of volume. Does not copy
+// anything.
 std::shared_ptr<metadata::BackingDirectory> with_database(
     std::shared_ptr<metadata::BackingDirectory> volume,
     std::shared_ptr<metadata::BackingDirectory> holder, std::string folder);

@@ -261,7 +261,7 @@ tl::unexpected<Error> no_such_plan(metadata::BackingDirectory& directory, std::s
 
 }  // namespace
 
-// "20260131T235959Z-0123abcd".
+// Returns a name such as "20260131T235959Z-0123abcd".
 std::string new_plan_name(const std::string& created) {
   std::string time = created;
   std::erase_if(time, [](char c) { return c == '-' || c == ':'; });

@@ -240,8 +240,9 @@ Result<> Rotation::finish() {
   return forget_digests();
 }
 
-// Only behind the last keyring: as long as the older keys open records, digests say which. What a
-// crash leaves of them means nothing, and goes when the volume is next opened for writing.
+// Called only after the last keyring is durable: as long as older keys open records, the digests
+// say which records count. Digests that a crash leaves behind mean nothing, and are removed when
+// the volume is next opened for writing.
 Result<> Rotation::forget_digests() {
   const auto forgotten = forget_genuine_records(mounted_.database(), [this]() -> Result<> {
     {

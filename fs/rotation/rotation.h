@@ -139,7 +139,7 @@ class Rotation {
   Result<> check_can_begin() NACRE_REQUIRES(work_mutex_);
   Result<> begin_locked(const RotationOptions& options, Mode mode) NACRE_REQUIRES(work_mutex_)
       NACRE_EXCLUDES(mutex_);
-  // The part of begin_in_background() that the background thread does.
+  // The part of begin_in_background() that runs on the background thread.
   void begin_asked() NACRE_EXCLUDES(mutex_, work_mutex_);
 
   // rotation_survey.cpp

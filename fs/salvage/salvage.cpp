@@ -127,7 +127,7 @@ class Salvage {
     if (!history_.empty()) leave_out_unknown(*checkpoint);
     NACRE_TRY(leave_out_forged(opener, *checkpoint));
     if (records_.all.size() == count) return checkpoint;
-    // It points to records, which have moved.
+    // The checkpoint points to records of the list, which have moved in memory.
     FindingList told;
     return find_checkpoint(records_, opener, told);
   }
@@ -212,7 +212,7 @@ class Salvage {
         if (!bytes && bytes.error().code == ErrorCode::out_of_memory) {
           return tl::unexpected(bytes.error());
         }
-        // What cannot be read now is told where its row asks for it.
+        // A record that cannot be read now is reported later, for the row that names it.
         const auto header =
             bytes ? engine::parse_record_header(*bytes) : tl::unexpected(bytes.error());
         if (!header || !check_genuine(find, *header, *bytes)) continue;

@@ -73,7 +73,7 @@ bool Ballast::restore() {
   if (const auto made = make(); !made) {
     if (made.error().code == ErrorCode::no_space && state_ == State::halved && shrink(size))
       return false;
-    // What exists of the file is of no use, and must not be in the way.
+    // A partial ballast is of no use, and its bytes may be needed.
     static_cast<void>(directory_->remove(ballast_file));
     state_.store(State::released, std::memory_order_release);
     if (made.error().code == ErrorCode::no_space) return false;

@@ -157,7 +157,8 @@ class InodeTable {
 
   // Puts the inode on the list of inodes to stage. locked is the lock of inode.
   void mark_dirty(Inode& inode, Inode::Locked& locked) NACRE_EXCLUDES(lists_mutex_);
-  // Inodes that are loaded from now on may belong to this group; they are not durable before it is.
+  // Takes the inodes off the list, for this group. An inode that is loaded from now on may have
+  // changed in this group, so it is not durable before the group is.
   std::vector<InodeRef> take_dirty(std::uint64_t group) NACRE_EXCLUDES(lists_mutex_);
   // Forgets all lookups, as if the kernel had forgotten all that it knows.
   void forget_all();

@@ -74,7 +74,7 @@ class StagedOutputs {
   const Byte* first_ = nullptr;  // on the device
 };
 
-// Into how many pieces plain bytes of this size are cut.
+// The number of pieces into which plain bytes of this size are cut.
 inline std::uint32_t piece_count_of(std::uint64_t plain_size) {
   return static_cast<std::uint32_t>((plain_size + sub_block_size_bytes - 1) / sub_block_size_bytes);
 }

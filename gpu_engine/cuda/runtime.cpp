@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements the owning objects, and counts the slow calls.
+// The objects that own CUDA's resources, and the counts of slow calls.
 #include "gpu_engine/cuda/runtime.h"
 
 #include <fmt/format.h>

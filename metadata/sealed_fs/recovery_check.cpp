@@ -78,7 +78,7 @@ Result<std::vector<ArrivingLog>> read_arriving_logs(BackingDirectory& directory,
   for (const auto& name : names) {
     if (!is_arriving_log(name)) continue;
     auto file = directory.open(fmt::format("{}/{}", folder, name), OpenMode::read);
-    // What is no file of the length of a log is none that a backup brought.
+    // A file whose length no log can have was not brought by a backup.
     if (!file && file.error().code == ErrorCode::corrupt) continue;
     if (!file) return tl::unexpected(file.error());
     // The log is sealed under the name that it is to have.

@@ -201,7 +201,7 @@ class SealedFileSystem final : public rocksdb::FileSystem {
   std::atomic<std::uint64_t> logs_read_{0};
   mutable Mutex log_mutex_;
   std::shared_ptr<LogWriter> live_log_ NACRE_GUARDED_BY(log_mutex_);
-  // What the next log will say of those before it.
+  // The witness of the next log about the files before it.
   LogWitness witness_ NACRE_GUARDED_BY(log_mutex_);
   // Logs up to this number hold nothing that counts.
   std::uint64_t recovered_done_log_ NACRE_GUARDED_BY(log_mutex_) = 0;

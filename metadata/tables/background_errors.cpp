@@ -5,8 +5,8 @@
 namespace nacre::metadata {
 namespace {
 
-// RocksDB reports a manifest that could not be written without the reason for the write. Threads
-// that compact never flush, so the thread tells.
+// RocksDB reports a failed write of a manifest without the operation that wrote it. Threads that
+// compact never flush, so the calling thread shows whether it was a compaction.
 thread_local std::optional<std::uint64_t> compacted;
 
 bool is_of_compaction(rocksdb::BackgroundErrorReason reason) {

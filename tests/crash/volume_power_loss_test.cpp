@@ -98,7 +98,8 @@ class VolumePowerLoss : public ::testing::Test {
     return backing->change_count();
   }
 
-  // Nothing that is not synced (0), all of it (1), and parts.
+  // The seeds of power loss: 0 keeps no unsynced change, 1 keeps all of them, and the others keep
+  // parts.
   std::vector<std::uint64_t> survivals(std::uint64_t number) {
     const std::uint64_t some = 2 + sample_.next() % 1'000'000;
     if (sample_.is_long()) return {0, 1, some, some + 1, some + 2, some + 3, some + 4};

@@ -82,7 +82,7 @@ TEST_F(BackupPowerLoss, leaves_one_of_both_when_the_source_was_mounted_anew) {
   sweep(target_, begin(), {before}, 12);
 }
 
-// The run that is repeated brings a later state than the one that was interrupted.
+// The repeated run brings a later state than the interrupted one.
 TEST_F(BackupPowerLoss, of_a_run_over_an_interrupted_one_leaves_a_state_that_was) {
   work(30);
   back_up();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flushes on a disk that is full: one at a time once the reserve is given up, and writers hear of
-// it until one of them has written.
+// Flushes on a disk that is full: one at a time once the reserve is given up, and writers get the
+// error until one flush has succeeded.
 #include <atomic>
 #include <chrono>
 #include <functional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that runs out amid a write: what is dirty is still counted as what it is, byte for byte,
-// and what was dirty before stays.
+// Memory runs out in the middle of a write. The count of dirty bytes stays exact, and bytes that
+// were dirty before stay dirty.
 #include <algorithm>
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cache's budget holds for memory, not only for bytes: also where chunks of all lengths come
-// and go, and leave slabs half empty.
+// The cache's budget holds for memory, not only for bytes: also if chunks of all lengths come and
+// go, and leave slabs half empty.
 #include <algorithm>
 #include <memory>
 #include <random>

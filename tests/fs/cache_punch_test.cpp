@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Punching in pieces: what is gone piece by piece is given back, holes stay holes, and what is left
-// is right, whatever was flushed in between and however the chunks are stored.
+// Punching in pieces. Chunks that are punched piece by piece are freed, holes stay holes, and all
+// other bytes stay right, whatever was flushed in between and however the chunks are stored.
 #include <algorithm>
 #include <numeric>
 #include <random>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a reader has taken whole gives way first; and reads hand out clean chunks where they lie.
+// Chunks that a reader has taken whole are evicted first. Reads return views of clean chunks,
+// without a copy.
 #include <algorithm>
 #include <atomic>
 #include <memory>

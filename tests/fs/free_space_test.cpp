@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often a disk is asked what is free, and what counts in between.
+// How often a disk is asked for its free space, and which value is used in between.
 #include "fs/space/free_space.h"
 
 #include <future>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes that rows say are lost, against an array that knows which ones: reading one fails, all
-// others are right, and whatever is written, cut off or punched is known again.
+// Bytes that rows say are lost, against an array that knows which ones: reading a lost byte fails,
+// all other bytes are right, and bytes that are written, cut off or punched are no longer lost.
 #include <algorithm>
 #include <random>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine's way through a segment against the plain walk: the same records, the same damage.
+// The walk that verifies checksums on the engine, compared with the plain walk: both find the same
+// records and the same damage.
 #include "fs/check/segment_scrub.h"
 
 #include <cstring>

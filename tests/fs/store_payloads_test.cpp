@@ -371,7 +371,7 @@ TEST(StorePayloads, of_several_callers_go_to_segments_side_by_side) {
         places[record.location.segment][record.location.offset] = record.location.stored_size;
     }
   }
-  // No record lies over another one.
+  // No two records overlap.
   for (const auto& [segment, records] : places) {
     std::uint64_t end = 0;
     for (const auto& [offset, size] : records) {

@@ -32,7 +32,8 @@ class SlowCreation : public ::testing::Test {
   }
   void TearDown() override { gate_.set_open(true); }
 
-  // The segments in which so many chunks lie; none when they could not be appended or read back.
+  // Appends this many chunks. Returns the segments in which they lie, or none if they could not be
+  // appended or read back.
   std::set<fs::SegmentNumber> append(std::size_t chunk_count) {
     Bytes plain(chunk_count * chunk_size);
     for (std::size_t i = 0; i < plain.size(); ++i)
@@ -111,7 +112,7 @@ TEST_F(SlowCreation, of_a_session_that_ended_meanwhile_takes_no_record) {
   EXPECT_FALSE(of_sixth.contains(unused) || of_seventh.contains(unused));
 }
 
-// The first one is told, the next one tries again.
+// The first append gets the error, and the next one tries again.
 TEST_F(SlowCreation, that_fails_is_tried_again) {
   const auto first = append(40);
   directory_->inject(

@@ -87,7 +87,7 @@ TEST_F(StoreVersions, of_a_session_end_and_another_session_begins) {
   EXPECT_GT(session_of(*next), session_of(*drawn.rbegin()));
 }
 
-// Records that are to have versions which were drawn before have them, in a later session too.
+// Records get the versions that were drawn for them before, also in a later session.
 TEST_F(StoreVersions, that_were_drawn_are_those_of_their_records) {
   open_store(7);
   const Bytes plain(1000, 'x');
@@ -150,7 +150,7 @@ TEST_F(StoreVersions, end_amid_a_batch_of_records) {
   }
 }
 
-// What lies behind the last session's versions would be numbers of the first one.
+// Numbers after the last session's versions would wrap around to those of the first one.
 TEST_F(StoreVersions, of_the_last_session_end_with_an_error) {
   set_next_session((1ull << (64 - record_version_session_shift)) - 1);
   open_store();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the tables of an unmounted volume agree with each other: written apart from fsck, from
-// metadata/format/rows.h alone.
+// Checks whether the tables of an unmounted volume agree with each other. It was written from
+// metadata/format/rows.h alone, independently of fsck.
 #pragma once
 
 #include <memory>

@@ -52,7 +52,8 @@ class TidyChunk : public ::testing::Test {
     EXPECT_TRUE(found == content_);
   }
 
-  // Calls change when the next record is read: a chunk is merged of a row that is another one then.
+  // Calls change when the next record is read, so that the row changes while its chunk is being
+  // merged.
   void on_next_read(std::function<void()> change) {
     backing_->watch(
         [this, change = std::move(change)](std::uint32_t operation, std::string_view path) {
@@ -104,7 +105,8 @@ class TidyChunk : public ::testing::Test {
   Bytes content_ = Bytes(64u << 10);
 };
 
-// Once the inlined bytes became a record that was newer than what lies over them.
+// In an earlier version, inlined bytes became a record that was newer than the bytes that lie over
+// them.
 TEST_F(TidyChunk, lays_no_older_bytes_over_newer_ones) {
   NACRE_ASSERT_OK(write(0, 4096, 'a'));
   NACRE_ASSERT_OK(store_->sync(tidied_file));  // inlined
@@ -136,7 +138,8 @@ TEST_F(TidyChunk, moves_inlined_bytes_that_nothing_covers) {
     EXPECT_TRUE(patch.location) << patch.offset;
 }
 
-// Once the merged record, which no row came to name, was newer than what was written meanwhile.
+// In an earlier version, a merged record that no row came to name was newer than the bytes that
+// were written meanwhile.
 TEST_F(TidyChunk, that_was_written_to_meanwhile_leaves_older_records) {
   NACRE_ASSERT_OK(write(0, 16u << 10, 'a'));
   NACRE_ASSERT_OK(sync_as_records());

@@ -239,7 +239,7 @@ TEST_F(VolumeAttributes, append_only_files_take_no_chosen_times) {
   EXPECT_CODE(not_permitted,
               volume().change_attributes(
                   file, {.modified = past, .changed = late, .times = Times::maybe_chosen}));
-  // What the kernel sends of writes, also when the clock was put back.
+  // The times that the kernel sends after writes, also after the clock was put back.
   change(file, {.modified = late, .changed = late, .times = Times::maybe_chosen});
   change(file, {.modified = early, .changed = late, .times = Times::maybe_chosen});
   change(file,

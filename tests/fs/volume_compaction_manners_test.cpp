@@ -129,8 +129,8 @@ class CompactionManners : public VolumeCompaction {
   std::string patched_;
 };
 
-// A rate of a byte a second: one piece of work, and then it sleeps for hours. Counts alone: however
-// long others work meanwhile, it moves nothing more.
+// At a rate of one byte a second, compaction does one piece of work and then sleeps for hours. The
+// test compares counts, not times: however long the other work takes, nothing more is moved.
 TEST_F(CompactionManners, keeps_to_its_rate_beside_others) {
   make_dead(2);  // within the bound
   const InodeNumber file = mount_with_compaction();
@@ -139,7 +139,7 @@ TEST_F(CompactionManners, keeps_to_its_rate_beside_others) {
   while (segments().moved_bytes == 0)
     std::this_thread::yield();
   reader.wait_for(20'000);
-  // What is moved without a pause is a batch; here the rest of a segment.
+  // Without a pause only one batch is moved; here that is the rest of a segment.
   EXPECT_LE(segments().moved_bytes, options_.store.segment_size_bytes);
   EXPECT_GT(dead_share(), 0.3) << "it did all its work at a byte a second";
 }

@@ -49,7 +49,7 @@ TEST_F(VolumeCompaction, does_nothing_where_nothing_is_worth_it) {
   const InodeNumber file = make_file(root, "f");
   write(file, 0, noise(64 * chunk_size, 1));
   NACRE_EXPECT_OK(volume().sync_all());
-  compact();  // closes what was being filled
+  compact();  // closes the segments that were being filled
   const auto before = segments();
   const auto report = compact();
   EXPECT_EQ(report.segment_count, 0u);
@@ -151,7 +151,7 @@ TEST_F(VolumeCompaction, a_damaged_record_stays_and_is_counted_once) {
   EXPECT_TRUE(as_text(out) == std::string_view(contents_[file]).substr(4 * chunk_size, chunk_size));
 }
 
-// Records that no row names although their segment counts them as live: a damaged volume.
+// In a damaged volume, a segment counts records as live that no row names.
 TEST_F(VolumeCompaction, live_bytes_that_nobody_names_are_not_chased) {
   const InodeNumber file = make_holey_file("f", 64, 4);
   unmount();
@@ -214,8 +214,8 @@ TEST_F(VolumeCompaction, no_space_stops_it_and_changes_nothing) {
   expect_contents();
 }
 
-// A disk as full as it gets, in which a third of each segment is dead: what compaction needs to
-// begin with is kept for it, and with every file that goes there is more.
+// The disk is completely full, and a third of each segment is dead. The room that compaction needs
+// to begin is reserved, and every segment that it removes frees more.
 TEST_F(VolumeCompaction, goes_on_where_writers_have_filled_the_disk) {
   mount_on_small_disk();
   std::vector<std::string> names;
@@ -263,7 +263,7 @@ TEST_F(VolumeCompaction, what_is_deleted_makes_room_on_a_full_disk_although_the_
   ASSERT_GT(segments().stored_bytes, 8 * segments().live_bytes / 7);
   compact(CompactionGoal::space_ratio);
   EXPECT_GE(volume().space().value().available_bytes, small_disk_bytes / 16);
-  // What is taken of it comes again, until little is dead.
+  // New writes use up the freed space, and more comes until few bytes are dead.
   for (int i = 0; i < 4; ++i) {
     fill();
     compact(CompactionGoal::space_ratio);

@@ -36,14 +36,14 @@ class VolumeCounts : public VolumeTest {
                                   std::make_unique<CountedDatabase>(std::move(below), tables_),
                                   test_keys(), keyring_generation, std::move(engine), options_);
   }
-  // All that is known of files is on disk only.
+  // Drops everything about files from memory, so that it is only on disk.
   void forget_all() {
     remount();
     commit();
   }
   void commit() { NACRE_EXPECT_OK(volume().sync_all()); }
 
-  // The operation asks for exactly this. What it takes in bytes is in bytes_ then.
+  // Expects the operation to make exactly these requests. Afterwards bytes_ has its bytes.
   void expect(std::string_view operation, const OperationCounts& expected,
               const std::function<void()>& act) {
     const OperationCounts counts_before = counts();
@@ -55,11 +55,11 @@ class VolumeCounts : public VolumeTest {
   void expect_nothing(std::string_view operation, const std::function<void()>& act) {
     expect(operation, {}, act);
   }
-  // What its changes cost when they become durable.
+  // Expects these counts of the commit that makes the changes durable.
   void expect_commit(std::string_view operation, const OperationCounts& expected) {
     expect(operation, expected, [this] { commit(); });
   }
-  // A commit that writes so many rows and nothing else: one write to the log and one flush.
+  // The counts of a commit that writes only rows: one write to the log, and one flush of the disk.
   static OperationCounts rows_only(std::uint64_t puts, std::uint64_t rows) {
     return {.puts = puts, .batches = 1, .batch_rows = rows, .database_writes = 1, .syncs = 1};
   }

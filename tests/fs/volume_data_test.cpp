@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// File content through the volume: what it adds to FileData, which has tests of its own.
+// File content through the volume: the rules that the volume adds to FileData, which has tests of
+// its own.
 #include "tests/fs/volume_fixture.h"
 
 #include <random>

@@ -158,8 +158,8 @@ TEST_F(VolumeDirectory, misses_nothing_among_names_of_one_hash) {
   }
 }
 
-// Hashes of which several have the same upper or the same lower bits: a listing that is cut
-// anywhere shows each name once, and goes on after a remount from wherever it was.
+// Several hashes have the same upper or the same lower bits. A listing that is interrupted anywhere
+// still shows each name once, and goes on after a remount from its place.
 TEST_F(VolumeDirectory, offsets_of_31_bits_lead_to_the_place_that_they_were_given_for) {
   const InodeNumber directory = make_directory(root, "d");
   unmount();
@@ -206,7 +206,7 @@ TEST_F(VolumeDirectory, offsets_of_31_bits_lead_to_the_place_that_they_were_give
       }
       for (const bool with_attributes : {false, true}) {
         auto rest = list_from(whole[i].second, with_attributes);
-        // Where tickets meet, names are seen again; none is missed.
+        // If two places have the same ticket, names are listed again. None is missed.
         ASSERT_GE(rest.size(), whole.size() - i - 1) << i;
         rest.erase(rest.begin(), rest.end() - static_cast<long>(whole.size() - i - 1));
         for (std::size_t k = 0; k < rest.size(); ++k)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What survives: after sync, after power loss, after a mount that ended without closing; and what a
-// volume refuses. The crash tests cut power everywhere; here each promise is shown once.
+// What survives a sync, a power loss, or a mount that ended without closing, and what a volume then
+// refuses. The crash tests cut power everywhere. Here each promise is shown once.
 #include "tests/fs/volume_fixture.h"
 
 #include <atomic>
@@ -336,7 +336,7 @@ TEST_F(VolumeDurability, a_volume_whose_commit_failed_refuses_changes_and_still_
   EXPECT_EQ(read(find(root, "f")), "durable");
 }
 
-// What a failed sync was to write may be gone though a later one succeeds: so there is none.
+// The bytes of a failed sync may be lost even if a later sync succeeds. So no later sync succeeds.
 TEST_F(VolumeDurability, a_failed_sync_is_told_to_every_holder_and_never_tried_again) {
   const InodeNumber first = make_file(root, "first");
   const InodeNumber second = make_file(root, "second");

@@ -107,8 +107,8 @@ class VolumeTest : public ::testing::Test {
                                  std::uint32_t mode = 0755) {
     return inode_of(volume_->make_directory(parent, name, caller_, mode), name);
   }
-  // What is changed after it has later times: the kernel's clock has ticked on since the last
-  // change.
+  // Returns the attributes, once the kernel's clock has ticked since the last change. So later
+  // changes get later times.
   fs::Attributes stat(fs::InodeNumber inode) {
     const auto attributes = volume_->attributes(inode);
     NACRE_EXPECT_OK(attributes);

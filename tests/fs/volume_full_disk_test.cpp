@@ -39,8 +39,8 @@ class VolumeFullDisk : public VolumeTest {
     const std::uint64_t has = backing_->load("foreign").value_or(Bytes()).size();
     backing_->store("foreign", Bytes(has + free_bytes() - std::min(leave, free_bytes())));
   }
-  // The disk fills up after data was taken and before it was written: a commit gives up the
-  // ballast. The file that was taken.
+  // The disk fills up after data was taken and before it was written, so a commit gives up the
+  // ballast. Returns the file with that data.
   InodeNumber use_up_ballast() {
     const InodeNumber file = make_noise("taken", 1, 0);
     fill_from_outside();
@@ -54,7 +54,7 @@ class VolumeFullDisk : public VolumeTest {
   Result<> write_back(InodeNumber file, std::string_view bytes) {
     return volume().write(file, 0, as_bytes(bytes), {.is_taken = true});
   }
-  // Files of 1 MiB until there is no room; how many there are.
+  // Makes files of 1 MiB until there is no room. Returns their number.
   int fill_from_inside() {
     for (int count = 0;; ++count) {
       const InodeNumber file = make_file(root, "f" + std::to_string(count));
@@ -68,7 +68,7 @@ class VolumeFullDisk : public VolumeTest {
       if (::testing::Test::HasFailure()) return count;
     }
   }
-  // Whole.
+  // Whether the ballast has its whole size.
   bool has_ballast() {
     const auto size = backing_->file_size(fs::ballast_file);
     return size && *size == Ballast::size_for(backing_->space().value().total_bytes);
@@ -98,7 +98,7 @@ TEST_F(VolumeFullDisk, a_write_is_refused_before_the_disk_is_full) {
   const int count = fill_from_inside();
   EXPECT_GT(count, 10);
   EXPECT_TRUE(has_ballast());
-  // Not so much as the next one takes: its bytes, and what is written with them.
+  // Less room is left than the next file takes: its bytes, and what is written with them.
   constexpr std::uint64_t file_takes_bytes = (1u << 20) + (128u << 10);
   EXPECT_LT(volume().space().value().available_bytes, file_takes_bytes);
   // All that was taken is there, and everything but new data goes on.
@@ -112,8 +112,8 @@ TEST_F(VolumeFullDisk, a_write_is_refused_before_the_disk_is_full) {
   expect_noise("g0", 1u << 20, 0);
 }
 
-// Between the answer and the moment when their bytes are dirty. Once, each was told of all the room
-// there was.
+// Several writers are between their admission and the moment when their bytes are dirty. In an
+// earlier version each was promised all the room that there was.
 TEST(BallastAdmission, writers_at_the_same_time_are_not_promised_the_same_room) {
   const auto backing = MemoryBacking::create();
   backing->set_capacity(disk_size_bytes);
@@ -132,7 +132,7 @@ TEST(BallastAdmission, writers_at_the_same_time_are_not_promised_the_same_room) 
     EXPECT_EQ(ballast.admitted_bytes(), admissions.size() * bytes);
     EXPECT_LE(admissions.size() * bytes, room);
     EXPECT_GT(admissions.size() * bytes, room / 2) << "and not much less";
-    // What became dirty counts as that; what was given up counts no more.
+    // Bytes that became dirty count as dirty. Bytes that were given up no longer count.
     dirty = ballast.admitted_bytes();
     admissions.clear();
     EXPECT_FALSE(admit());
@@ -190,7 +190,7 @@ TEST_F(VolumeFullDisk, what_the_kernel_took_keeps_nothing_from_being_deleted) {
   fill_from_outside();
   EXPECT_CODE(no_space, volume().write(file, 0, as_bytes(noise(16u << 20, 0)), {}));
   NACRE_EXPECT_OK(write_back(file, noise(3u << 20, 1)));
-  // The ballast is still whole. Were the name given, no commit could be made.
+  // The ballast is still whole. If the file got the name, no commit could be made.
   EXPECT_TRUE(has_ballast());
   EXPECT_CODE(no_space, volume().rename(root, "f", root, "g", RenameMode::replace));
   NACRE_EXPECT_OK(volume().unlink(root, "gone"));
@@ -247,7 +247,7 @@ TEST_F(VolumeFullDisk, deletes_truncates_and_renames_work_on_a_full_disk) {
   expect_noise("renamed", 200'000, 3);
 }
 
-// Once, every commit waited for room for the data of a file that a rename had moved.
+// In an earlier version, every commit waited for room for the data of a renamed file.
 TEST_F(VolumeFullDisk, the_data_of_a_renamed_file_does_not_hold_up_deletes) {
   make_noise("f", 100'000, 1);
   make_noise("gone", 100'000, 2);
@@ -331,7 +331,7 @@ TEST_F(VolumeFullDisk, a_write_finds_space_that_returned_without_waiting_for_the
   EXPECT_TRUE(has_ballast());
 }
 
-// A quota shows in no count of free bytes.
+// A quota does not show in the count of free bytes.
 TEST_F(VolumeFullDisk, a_quota_is_met_like_a_full_disk) {
   const InodeNumber file = make_noise("f", 300'000, 1);
   const InodeNumber small = make_file(root, "small");

@@ -35,7 +35,8 @@ class VolumeInodeMemory : public VolumeTest {
     NACRE_EXPECT_OK(volume().sync_all());
     return files;
   }
-  // Each one that comes passes over a few: so it takes a round for those in use before to go.
+  // Each new inode passes over a few others. So it takes a round until inodes that were in use
+  // before are dropped.
   void use_all(const std::vector<InodeNumber>& files) {
     for (int round = 0; round < 2; ++round) {
       for (const InodeNumber file : files)
@@ -123,8 +124,8 @@ TEST_F(VolumeInodeMemory, many_threads_use_what_shrinks_and_comes_back) {
   EXPECT_EQ(mounted().stats().known_inodes, 1u);
 }
 
-// What the failed commit holds is in no table yet: an inode that is read anew from memory is not
-// taken for durable.
+// The rows of the failed commit are in no table yet. An inode that is loaded again from them must
+// not count as durable.
 TEST_F(VolumeInodeMemory, fsync_of_a_forgotten_file_waits_for_what_a_failed_commit_left) {
   const InodeNumber file = make_file(root, "f");
   write(file, 0, std::string(100'000, 'a'));

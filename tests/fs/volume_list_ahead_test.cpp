@@ -28,8 +28,8 @@ class VolumeListAhead : public VolumeTest {
   // About a reply of the kernel's.
   static constexpr std::size_t step_count = 180;
 
-  // One step; cookie moves along. What is listed is forgotten at once. False at the end of the
-  // directory.
+  // Lists one step, moves cookie along, and forgets the listed inodes at once. Returns false at the
+  // end of the directory.
   bool step(InodeNumber directory, std::uint64_t& cookie, std::size_t count,
             std::multimap<std::string, Listed>& listed) {
     std::size_t taken = 0;
@@ -168,7 +168,7 @@ TEST_F(VolumeListAhead, every_step_shows_what_is_there_at_that_moment) {
         ASSERT_EQ(found, files[name]) << name;
         seen.insert(name);
       }
-      // Names may be changed but now and then: else nothing is ever read ahead.
+      // Names are changed only now and then, since otherwise nothing would ever be read ahead.
       if (random() % 3 == 0) {
         for (std::uint64_t count = random() % 20; count > 0; --count)
           change(changes++);
@@ -209,7 +209,7 @@ TEST_F(VolumeListAhead, shows_what_waits_for_a_commit_that_failed) {
   EXPECT_EQ(list_in_steps(again, step_count), each_once(files));
 }
 
-// Who stopped in the middle keeps no file from being erased.
+// A reader that stopped in the middle keeps no file from being erased.
 TEST_F(VolumeListAhead, what_is_deleted_is_erased_though_it_was_read_ahead) {
   const InodeNumber directory = make_directory(root, "d");
   const auto files = make_files(directory, 2000);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the volume remembers of inodes that the kernel keeps: the right counts, in ten bytes each.
+// The counts of lookups of inodes that the kernel keeps: they are right, and take ten bytes each.
 #include <cstdlib>
 #include <map>
 #include <random>

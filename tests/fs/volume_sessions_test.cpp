@@ -143,7 +143,7 @@ TEST_F(VolumeSessions, segments_of_a_later_session_need_no_commit_to_be_known) {
     const auto segment = backing_->open("segments/" + name, metadata::OpenMode::read);
     NACRE_ASSERT_OK(segment);
     ASSERT_TRUE(number);
-    // One that was just made may be without a header.
+    // A segment that was just made may have no header yet.
     const auto header = fs::read_segment_header(**segment, test_keys()->volume_id(), *number);
     if (header) sessions.insert(header->salt);
   }

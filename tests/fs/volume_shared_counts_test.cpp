@@ -32,8 +32,8 @@ class VolumeSharedCounts : public VolumeCounts {
   static std::string content(std::size_t file, std::size_t size) {
     return std::string(size, static_cast<char>('a' + file % 26));
   }
-  // What it takes to write and sync each file, all others at once while the disk flushes for the
-  // first.
+  // The counts of writing and syncing each file. All others come while the disk flushes for the
+  // first one.
   OperationCounts sync_at_once(const std::vector<fs::InodeNumber>& files, std::size_t size);
 };
 
@@ -121,7 +121,7 @@ TEST_F(VolumeSharedCounts, chunks_of_64_small_files_go_in_one_append) {
     write(files[i], 0, content(i, size_of(i)));
     size_sum += size_of(i);
   }
-  // Chunk and inode of each; segment and data bytes.
+  // The rows: chunk and inode of each file, the segment, and the count of data bytes.
   expect_commit("commit of 64 small files", {.puts = 130,
                                              .batches = 1,
                                              .batch_rows = 130,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What overwriting a full volume for ever costs, in counts: bytes appended for each byte written,
-// and stored bytes for each live one. docs/PERFORMANCE.md has the figures and where they come from.
+// The cost of overwriting a full volume for ever, in counts: bytes appended for each byte written,
+// and stored bytes for each live byte. docs/PERFORMANCE.md has the figures and where they come
+// from.
 #include <functional>
 #include <future>
 #include <iostream>
@@ -44,7 +45,8 @@ class SteadyState : public VolumeCompaction {
     options_.compaction.bound.space_ratio = shape.space_ratio;
     options_.dirty_budget_bytes = 64u << 20;
     options_.background_compaction = shape.in_background;
-    // Counts alone: writers get what compaction gets done, and nothing for the time that passes.
+    // Only counts matter here: writers may write as much as compaction gets done, and nothing more
+    // as time passes.
     options_.compaction.pacing.rate_min_bytes_per_second = 0;
     options_.compaction.bound.room_share = shape.has_room ? 1 : 0;
     mount();
@@ -76,7 +78,7 @@ class SteadyState : public VolumeCompaction {
       return static_cast<double>(now.movable_dead_bytes) -
              (shape.space_ratio - 1) * static_cast<double>(now.live_bytes);
     };
-    // What the background is behind, it makes up for.
+    // Waits until compaction has caught up.
     while (shape.in_background && excess() > 0)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     NACRE_EXPECT_OK(volume().sync_all());
@@ -111,9 +113,9 @@ TEST_F(SteadyState, overwrites_of_a_hot_tenth_cost_less) {
   EXPECT_LE(costs.amplification, 2.0);
 }
 
-// Whatever the machine gives to whom: the writer is held back to what the background gets done.
-// Dead bytes settle below twice the slack, here four segments; beside them there are those being
-// filled, and what waits for a commit.
+// The writer is held back to the speed of compaction, however the machine shares its time between
+// them. Dead bytes settle below twice the slack, here four segments. The segments that are being
+// filled, and bytes that wait for a commit, come on top.
 TEST_F(SteadyState, a_writer_without_a_pause_stays_within_space_and_amplification) {
   const Costs costs = overwrite({.in_background = true}, any_chunk);
   EXPECT_LE(costs.space_max, 1.25 + 0.125);
@@ -124,8 +126,8 @@ TEST_F(SteadyState, a_writer_without_a_pause_stays_within_space_and_amplificatio
 
 TEST_F(SteadyState, so_does_one_that_prefers_a_hot_tenth) {
   const Costs costs = overwrite({.in_background = true}, hot_tenth);
-  // While every victim is being emptied writers go on until the next look (1.40 was seen); held
-  // back by nothing they reach three times what is live.
+  // While a segment is being emptied, writers go on until the next look (1.40 was seen). Without
+  // being held back they would reach three times the live bytes.
   EXPECT_LE(costs.space_max, 1.25 + 0.375);
   EXPECT_LE(costs.amplification, 2.0);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What small files take of the disk, names, inodes and tables included, for each byte written: a
-// volume's growth in a directory in memory, as a volume is made by default. Bytes, not times; the
-// files are drawn from a fixed seed.
+// The disk space that small files take for each byte written, with names, inodes and tables. It is
+// the growth of a default volume in a directory in memory. The test counts bytes, not times, and
+// draws the files from a fixed seed.
 #include <algorithm>
 #include <array>
 #include <random>

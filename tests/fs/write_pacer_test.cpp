@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may write on, and when, while compaction is behind.
+// Which writers may go on, and when, while compaction is behind.
 #include "fs/space/write_pacer.h"
 
 #include <future>
@@ -21,7 +21,8 @@ constexpr std::uint64_t mib = 1u << 20;
 
 class WritePacerTest : public ::testing::Test {
  protected:
-  // Letters of the writes that were let go, in their order. On this thread alone: no rate.
+  // Notes the letter of each write that is let go, in their order. There is no rate, so everything
+  // happens on this thread.
   void hold(char letter, std::uint64_t bytes, std::uint64_t inode = 1) {
     pacer_.hold(InodeNumber{inode}, bytes, [this, letter] { gone_ += letter; });
   }
@@ -113,7 +114,7 @@ TEST_F(WritePacerTest, holds_nobody_once_stopped) {
   EXPECT_EQ(gone_, "ab");
 }
 
-// However little compaction gets done.
+// Even if compaction gets hardly anything done.
 TEST(WritePacer, lets_everybody_go_in_the_end) {
   WritePacer pacer({.rate_min_bytes_per_second = 64 * mib, .burst_bytes_max = mib});
   pacer.engage(1000);
@@ -141,7 +142,8 @@ TEST(SpaceBound, is_what_the_ratio_the_slack_and_the_room_say) {
   EXPECT_LE(empty.overrun(), 0);
 }
 
-// On a full disk less may be dead than the bound allows, as far as there is something to give back.
+// On a full disk fewer dead bytes are allowed than by the space bound, as far as compaction can
+// free any.
 TEST(RoomBound, takes_the_place_of_the_space_bound_where_the_disk_is_full) {
   fs::SegmentStats stats{
       .live_bytes = 1000, .empty_bytes = 10, .movable_dead_bytes = 100, .reclaimable_bytes = 90};
@@ -160,7 +162,7 @@ TEST(RoomBound, takes_the_place_of_the_space_bound_where_the_disk_is_full) {
   EXPECT_DOUBLE_EQ(bound_with(0).overrun(), 150.0 / 80 - 1);
   stats.reclaimable_bytes = 10;
   EXPECT_LE(bound_with(0).excess_bytes, 0);
-  // What is further behind counts.
+  // The bound by which compaction is further behind counts.
   stats.reclaimable_bytes = 1000;
   stats.movable_dead_bytes = 3000;
   EXPECT_DOUBLE_EQ(bound_with(0).excess_bytes, 2750);

@@ -2,7 +2,7 @@
 // Any bytes as an access control list: they come from every user who may set attributes, and again
 // out of the attribute's row. Input: a mode (2 bytes), then the attribute's value.
 //
-// What is accepted says the same once it was encoded, and keeps in step with every mode.
+// An accepted list must decode to the same list after encoding, and stay in step with every mode.
 #include <cstdlib>
 #include <string_view>
 

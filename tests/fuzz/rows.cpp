@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a row of each table, a key, a record's identity. Input: which decoder, then the
-// bytes. A value has one encoding only: what is accepted must come out again as it was.
+// bytes. A value has only one encoding, so accepted bytes must be encoded to the same bytes again.
 #include <cstdlib>
 #include <string_view>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/vectors/ from the side of the code that reads and writes volumes; vectors_test.py is the
-// other one. What either makes of them differently shows that they have drifted apart.
+// Checks docs/vectors/ with the code that reads and writes volumes. vectors_test.py checks them
+// with an independent reader. A difference shows that the two have drifted apart.
 #include <gtest/gtest.h>
 
 #include <fstream>

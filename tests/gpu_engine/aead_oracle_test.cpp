@@ -51,7 +51,7 @@ std::size_t random_size(TestRandom& random) {
   return random.below(std::size_t{1} << (1 + random.below(17)));
 }
 
-// By every implementation that this processor has.
+// Checks every implementation that this processor can run.
 void expect_seals_and_opens(CipherSuite suite, ByteView raw, ByteView nonce, ByteView aad,
                             const Bytes& plain, const Bytes& sealed, const Bytes& tag) {
   for (const CryptoImplementation implementation : crypto_implementations()) {

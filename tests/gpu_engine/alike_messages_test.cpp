@@ -35,7 +35,7 @@ class AlikeMessages : public testing::Test {
                                    .output_capacity = size});
   }
   bool are_alike() const { return find_alike(payload_).has_value(); }
-  // What a sample cannot but see.
+  // Changes so many messages that a sample must see it.
   void set_half(const auto& change) {
     for (std::size_t i = count / 2; i < count; ++i)
       change(payload_.messages[i]);
@@ -113,7 +113,7 @@ TEST_F(AlikeMessages, lie_in_one_stretch_each) {
   }
 }
 
-// What a sample did not see is in batches of its own, or the cpu's.
+// Messages that the sample did not see are in batches of their own, or are left to the cpu.
 TEST_F(AlikeMessages, are_sorted_where_they_run) {
   for (std::size_t i = 0; i < count; ++i) {
     if (i % 10 == 3) payload_.messages[i].operation = Operation::checksum;
@@ -164,7 +164,7 @@ TEST_F(AlikeMessages, are_counted_by_who_runs_them) {
         return Result<std::unique_ptr<DeviceBackend>>(
             std::make_unique<FakeDevice>("cuda, stand-in", device, cpu, 2));
       }).value());
-  // Bad, between two that are looked at.
+  // A bad message between two that the sample looks at.
   payload_.messages[1].key_index = 99;
   for (const bool by_submit : {false, true}) {
     const EngineStats before = engine->stats();
@@ -187,7 +187,7 @@ TEST_F(AlikeMessages, are_counted_by_who_runs_them) {
       EXPECT_EQ(payload_.results[i].ok, i != 1);
   }
   EXPECT_EQ(device->unsorted_count, 2u);
-  // In the caller's order they are the cpu's.
+  // A payload that must keep the caller's order goes to the cpu.
   payload_.order = MessageOrder::as_given;
   engine->run(payload_);
   EXPECT_EQ(device->unsorted_count, 2u);

@@ -7,8 +7,8 @@
 
 namespace nacre::engine {
 
-// While it lives, the calling thread's operator new gives as many allocations as it was told to,
-// and then throws std::bad_alloc each time.
+// While it exists, operator new on the calling thread makes a given number of allocations, and then
+// throws std::bad_alloc each time.
 class AllocationFaults {
  public:
   explicit AllocationFaults(std::size_t allowed);

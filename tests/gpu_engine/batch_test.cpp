@@ -52,7 +52,7 @@ class Batches : public testing::Test {
   std::uint32_t counter_key_, chained_key_, suite_key_;
 };
 
-// Seven orders of the same messages once took up to 22 % longer than each other.
+// In an earlier version, seven orders of the same messages differed by up to 22 % in time.
 TEST_F(Batches, are_the_same_for_serial_messages_in_any_order) {
   for (std::uint64_t i = 0; i < 1024; ++i)
     payload_.messages.push_back(
@@ -67,7 +67,7 @@ TEST_F(Batches, are_the_same_for_serial_messages_in_any_order) {
     std::vector<std::uint64_t> in_turn;
     for (const cuda::Batch& batch : batches) {
       if (batch.kind.mode != CryptMode::cbc) continue;
-      // In front of all others.
+      // This batch must come before all others.
       EXPECT_EQ(&batch - batches.data(), static_cast<std::ptrdiff_t>(serial.size()));
       serial.push_back(sizes_of(batch));
       in_turn.insert(in_turn.end(), serial.back().begin(), serial.back().end());
@@ -91,8 +91,8 @@ TEST_F(Batches, keep_parallel_messages_in_their_order) {
   EXPECT_TRUE(std::ranges::is_sorted(in_turn));
 }
 
-// 4,096 short ones in one batch kept seven threads waiting for the eighth; in sixteen, all of them
-// for the driver.
+// With 4,096 short messages in one batch, seven threads waited for the eighth. In sixteen batches,
+// all threads waited for the driver.
 TEST_F(Batches, spread_many_short_messages_over_the_slots) {
   payload_.messages.assign(4096, message(counter_key_, 235, Operation::encrypt));
   EXPECT_EQ(cut().size(), 4u);
@@ -141,8 +141,8 @@ TEST_F(Batches, of_long_payloads_that_are_sealed_begin_short) {
   EXPECT_EQ(count, 10000u);
 }
 
-// Twice the batches that run at a time took twice as long: 64 MiB were behind 16 cores, which they
-// are not.
+// With twice as many batches as run at a time, a payload took twice as long. Then 64 MiB were
+// slower than 16 cores, which they need not be.
 TEST_F(Batches, of_what_is_a_thread_each_are_one_a_slot) {
   for (const std::uint32_t key : {chained_key_, suite_key_}) {
     payload_.messages.assign(1024, message(key, 64u << 10, Operation::encrypt));

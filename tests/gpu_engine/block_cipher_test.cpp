@@ -248,7 +248,7 @@ TEST(BlockCipher, memory_that_runs_out_leaves_no_job_behind) {
   std::size_t allowed = 0;
   for (; ran_out && allowed < 1000; ++allowed) {
     {
-      // Gone, as the chains' memory is, when the next ones run.
+      // The outputs, like the memory of the chains, are freed before the next streams run.
       std::vector<Bytes> outs(count, Bytes(plain.size()));
       std::vector<SerialStream> streams;
       for (Bytes& out : outs)

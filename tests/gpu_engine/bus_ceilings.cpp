@@ -53,7 +53,8 @@ Lane make_lane() {
   return lane;
 }
 
-// Pieces of each direction; the lesser count is paced by the other lane.
+// The number of pieces in each direction. The direction with fewer pieces is paced by the other
+// one.
 struct Mix {
   const char* name;
   int up, down;

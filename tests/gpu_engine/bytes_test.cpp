@@ -87,7 +87,7 @@ TEST(SecretPool, packs_small_secrets_and_gives_slabs_back) {
     std::vector<SecretBytes> keys;
     for (int i = 0; i < 1000; ++i)
       keys.emplace_back(std::size_t{32});
-    // 256 blocks of 64 bytes to a slab.
+    // A slab has 256 blocks of 64 bytes.
     EXPECT_LE(secret_pool_stats().used_slab_count, before + 4);
     std::set<const Byte*> places;
     for (const SecretBytes& key : keys)

@@ -77,7 +77,8 @@ TEST_F(CheckDeathTest, within_the_sink_ends_the_process_at_once) {
       testing::KilledBySignal(SIGABRT), "shrank from 100 to 99 bytes[^\n]*\n$");
 }
 
-// A log on a disk that does not answer. Meanwhile another thread fails, too: it is told once.
+// The log is on a disk that does not answer. Meanwhile a check fails on another thread, too. Only
+// the first failure is reported.
 TEST_F(CheckDeathTest, ends_the_process_also_where_the_sink_never_returns) {
   const CheckSink waiting = [](std::string_view) noexcept {
     std::thread another([] { compare(1, 2); });

@@ -105,8 +105,8 @@ double entropy_bytes(ByteView plain) {
   return bits / 8;
 }
 
-// What the best code of whole bits makes of the bytes, its description left out (Huffman 1952): the
-// sum of all inner nodes.
+// The size of the bytes under the best code of whole bits (Huffman 1952), without its description:
+// the sum of all inner nodes of the tree.
 double whole_bit_bytes(ByteView plain) {
   std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> nodes;
   for (const std::size_t count : count_bytes(plain))
@@ -123,9 +123,9 @@ double whole_bit_bytes(ByteView plain) {
   return static_cast<double>(bits) / 8;
 }
 
-// Over the order-0 entropy of each 64 KiB, tables included. What no encoder of this format can
-// save: codes have whole bits, and a page's last words, 190 bytes of it or so, are read and not
-// used.
+// The excess over the order-0 entropy of each 64 KiB, tables included. No encoder of this format
+// can avoid two parts of it: codes have whole bits, and about 190 bytes in the last words of a page
+// are not used.
 TEST_F(CodecCorpus, huffman_comes_near_the_entropy_over_the_corpus) {
   corpus_ = read_corpus(1, "huffman");  // a sample would stand a little too far from the whole
   std::vector<double> excess;

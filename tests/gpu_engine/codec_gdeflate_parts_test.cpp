@@ -339,7 +339,8 @@ TEST(BlockSplit, of_literals_is_where_the_bytes_change) {
   }
 }
 
-// What each lane gets, bit by bit, is dealt out to words as format.h tells it.
+// A page made plainly: the bits of each lane are dealt out to words one by one, as format.h
+// describes it.
 class PlainPage {
  public:
   PlainPage() {
@@ -431,7 +432,8 @@ TEST(PageWriter, puts_rounds_the_same_with_avx512_as_without) {
       ASSERT_EQ(portable.following, avx512.following);
       ASSERT_EQ(portable.next, avx512.next);
     }
-    // The portable one writes open words again and again; of those that are full both have all.
+    // The portable writer stores open words again and again. So only the full words of both are
+    // compared.
     for (unsigned lane = 0; lane < lane_count; ++lane)
       for (const std::uint32_t place : {portable.open[lane], portable.following[lane]}) {
         store_le(portable_page.data() + place * word_size_bytes, 0u);

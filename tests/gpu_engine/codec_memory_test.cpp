@@ -46,7 +46,7 @@ struct Kept {
   std::size_t decoding;
 };
 
-// A new thread has no tables yet, so all that it keeps is seen to come.
+// A new thread has no tables yet, so the test sees all memory that the thread takes.
 TEST(CodecMemory, of_a_thread_is_left_out_of_dumps_and_goes_with_it) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   std::puts("skipped: memory left out of dumps: sanitizers leave memory of their own out too");
@@ -74,9 +74,9 @@ TEST(CodecMemory, of_a_thread_is_left_out_of_dumps_and_goes_with_it) {
   }
 }
 
-// While it lives the process gets no more pages, and the thread nothing from operator new. What
-// malloc() has of its own by then stays: the C library ends a process that has no room to note what
-// a thread's end destroys.
+// While it exists, the process gets no more pages, and the thread gets nothing from operator new.
+// Memory that malloc() already has can still be used: the C library ends a process that has no
+// memory for registering the destructors of a thread.
 class NoMemory {
  public:
   NoMemory() : faults_(0) {

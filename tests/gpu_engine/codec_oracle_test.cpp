@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The streams against the libraries that define their parts, called directly and both ways.
+// The streams compared, in both directions, with the libraries that define their parts, which are
+// called directly.
 #include <gtest/gtest.h>
 #include <lz4.h>
 #include <lz4hc.h>

@@ -112,7 +112,7 @@ TEST(CostModel, sends_work_away_from_a_backend_that_is_busy) {
   EXPECT_EQ(share_of(model, modelled_seal, size, 1, 0, 1e9), 0u);
 }
 
-// Measured with lz77 alone, a device got a fifth of what it was the better one at.
+// When only lz77 was measured, a device got a fifth of the work at which it is faster.
 TEST(CostModel, deals_each_codec_out_by_its_own_cost) {
   constexpr std::uint64_t size = 16u << 20;
   for (std::size_t slow = 0; slow < costed_codecs.size(); ++slow) {
@@ -135,11 +135,11 @@ constexpr std::size_t first_without_codec = coded_kind_count * costed_codecs.siz
 TEST(CostModel, deals_each_operation_without_a_codec_out_by_its_own_cost) {
   constexpr std::uint64_t size = 16u << 20;
   for (std::size_t own = first_without_codec; own < work_class_count; ++own) {
-    // The cpu is slow at that one alone, so it is the device's.
+    // The cpu is slow at this class alone, so the device gets it.
     CostModel::Costs cpu = linear_costs(0, 1);
     set_line(cpu, work_class_at(own), 0, 8);
     const CostModel slow_cpu(cpu, linear_costs(3e6, 0.9), {});
-    // And the cpu is quick at that one alone, so it keeps it.
+    // The cpu is fast at this class alone, so the cpu keeps it.
     CostModel::Costs quick = linear_costs(0, 1);
     set_line(quick, work_class_at(own), 0, 0.1);
     const CostModel quick_cpu(quick, linear_costs(3e6, 0.3), {});
@@ -153,7 +153,7 @@ TEST(CostModel, deals_each_operation_without_a_codec_out_by_its_own_cost) {
   }
 }
 
-// A device is no sooner at a serial mode than at one that its lanes share.
+// A device is not faster at a serial mode than at a mode that its lanes share.
 TEST(CostModel, lets_slow_parallel_ciphers_hold_up_the_serial_ones) {
   constexpr std::uint64_t size = 16u << 20;
   for (const auto& [parallel, serial] :
@@ -176,7 +176,7 @@ TEST(CostModel, splits_an_operation_without_a_codec_where_it_is_said_to_gain) {
   for (std::size_t own = first_without_codec; own < work_class_count; ++own) {
     WorkClasses splits;
     splits.set(own);
-    // Both are as quick as each other, but for the device's beginning.
+    // Both have the same speed, except that the device takes time to begin.
     const CostModel model(linear_costs(0, 1), linear_costs(1e6, 1), splits);
     for (std::size_t i = first_without_codec; i < work_class_count; ++i) {
       const auto share = static_cast<double>(share_of(model, work_class_at(i), size));
@@ -185,10 +185,11 @@ TEST(CostModel, splits_an_operation_without_a_codec_where_it_is_said_to_gain) {
   }
 }
 
-// Figures made up so that each class has payloads of both backends: DES is dear on the cpu, in
-// serial modes as well; AES is so cheap that a device is worth its way to it in large payloads
-// alone, and in a serial mode only where no message is long, since a thread of the device has three
-// or four milliseconds of work with each chunk; in RSA the device is slow with a few messages.
+// The figures are chosen so that each class has payloads for both backends. DES is expensive on the
+// cpu, in serial modes as well. AES is so cheap that only large payloads are worth the way to a
+// device. In a serial mode they are worth it only if no message is long, since a thread of the
+// device works on each chunk for three or four milliseconds. In RSA the device is slow with few
+// messages.
 TEST(CostModel, gives_ciphers_and_rsa_to_whom_they_cost_less) {
   CostModel::Costs cpu = linear_costs(0, 0.1);
   CostModel::Costs cuda = linear_costs(4e5, 0.05);
@@ -235,8 +236,8 @@ TEST(CostModel, gives_ciphers_and_rsa_to_whom_they_cost_less) {
   }
 }
 
-// Measured where both wait for the host's memory: what went to the slower device because the cpu
-// had a queue made the whole take up to four times as long.
+// Measured on a machine on which both wait for the host's memory. Work that went to the slower
+// device, because the cpu had a queue, made everything take up to four times as long.
 TEST(CostModel, leaves_a_queue_alone_where_two_gain_nothing_and_the_device_is_slower) {
   const std::uint64_t size = 16u << 20;
   const CostModel slower(linear_costs(0, 1), linear_costs(1e6, 1.5), {});
@@ -247,8 +248,8 @@ TEST(CostModel, leaves_a_queue_alone_where_two_gain_nothing_and_the_device_is_sl
   EXPECT_EQ(share_of(faster, modelled_crypt, size, 4, 1e9, 0), 0u) << "most devices are lost";
 }
 
-// A mount's flushers kept the cores from its other threads, and so the device from being seen at
-// its speed: 2.4 GB/s by the cpu, 3.7 by the device.
+// The flushers of a mount took the cores from its other threads, so the device did not reach its
+// speed. The cpu alone gave 2.4 GB/s, the device 3.7 GB/s.
 TEST(CostModel, gives_a_queue_to_a_device_that_is_hardly_slower) {
   const std::uint64_t size = 16u << 20;
   const CostModel hardly(linear_costs(0, 1), linear_costs(1e6, 1.1), {});
@@ -270,7 +271,7 @@ TEST(CostModel, gives_less_to_devices_of_which_some_are_lost) {
   }
 }
 
-// On a device a thread has the whole message.
+// On a device one thread processes the whole message.
 TEST(CostModel, knows_that_a_device_does_serial_messages_one_thread_each) {
   struct Pair {
     WorkClass serial, parallel;
@@ -283,7 +284,8 @@ TEST(CostModel, knows_that_a_device_does_serial_messages_one_thread_each) {
         Pair{WorkClass{WorkKind::seal_hmac, Codec::none}, WorkClass{WorkKind::seal, Codec::none}},
         Pair{WorkClass{WorkKind::unseal_hmac, Codec::lz77}, modelled_unseal},
         Pair{WorkClass{WorkKind::reseal_hmac}, WorkClass{WorkKind::reseal}}}) {
-    // Chunks side by side take 3 ms longer than where all lanes share them: 48 ns a byte.
+    // With one thread for each chunk a payload takes 3 ms longer than if all lanes share the
+    // chunks: 48 ns for a byte.
     CostModel::Costs cuda = linear_costs(1e6, 0.02);
     for (double& ns : cuda[index_of(pair.serial)])
       ns += 3e6;
@@ -291,7 +293,7 @@ TEST(CostModel, knows_that_a_device_does_serial_messages_one_thread_each) {
     const double bytes = 64 * modelled_megabyte;
     EXPECT_DOUBLE_EQ(model.cuda_ns(pair.serial, bytes, modelled_chunk),
                      model.cuda_ns(pair.parallel, bytes, modelled_chunk) + 3e6);
-    // One message of 32 MiB is at it for a second and a half.
+    // One message of 32 MiB takes a second and a half.
     EXPECT_NEAR(model.cuda_ns(pair.serial, bytes, 32 * modelled_megabyte), 512 * 3e6, 3e7);
     EXPECT_EQ(model.cuda_ns(pair.parallel, bytes, 32 * modelled_megabyte),
               model.cuda_ns(pair.parallel, bytes, modelled_chunk));
@@ -318,7 +320,8 @@ TEST(CostModel, believes_the_larger_size_where_a_smaller_one_took_longer) {
   EXPECT_EQ(CostModel::without_hiccups({1, 2, 3, 4}), (CostModel::ClassCosts{1, 2, 3, 4}));
 }
 
-// A device made two keys in 34 ms, then eight in 28: sixty-four do not take less than nothing.
+// A device made two keys in 34 ms, and then eight in 28 ms. The prediction for sixty-four must not
+// be negative.
 TEST(CostModel, predicts_no_less_than_what_was_measured) {
   EXPECT_EQ(CostModel::predict({34e6, 28e6}, 2), 28e6);
   EXPECT_EQ(CostModel::predict({1e6, 4e6}, 2), 16e6);

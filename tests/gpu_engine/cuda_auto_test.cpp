@@ -26,7 +26,7 @@ class CudaAuto : public CudaEngine {
   void SetUp() override {
     CudaEngine::SetUp();
     if (cuda_ == nullptr) return;
-    // So that devices are given two thirds of whatever is large enough.
+    // Costs with which devices get two thirds of every payload that is large enough.
     CostModel::Costs cpu, cuda;
     for (std::size_t work = 0; work < work_class_count; ++work) {
       for (std::size_t i = 0; i < CostModel::size_count; ++i) {
@@ -59,7 +59,7 @@ class CudaAuto : public CudaEngine {
     return items;
   }
 
-  // Its costs stay as they are: its clock stands still, so nothing is learned.
+  // Makes an engine whose costs stay as they are: its clock stands still, so it learns nothing.
   void make() {
     auto_.reset();
     auto_ = make_engine(Planner::create({.warn =
@@ -128,8 +128,8 @@ TEST_F(CudaAuto, gives_the_cpus_results_for_any_mixture_that_it_splits) {
   EXPECT_TRUE(warnings_.empty());
 }
 
-// What auto is held against, besides records: ciphers that are dear on the cpu or serial on a
-// device, and RSA.
+// The work, besides records, on which auto is compared with each backend alone: ciphers that are
+// slow on the cpu or serial on a device, and RSA.
 struct Figure {
   const char* name;
   KeyUse use;
@@ -214,8 +214,8 @@ TEST_F(CudaAuto, splits_messages_of_one_kind) {
   }
 }
 
-// With costs that are far from what the backends take, and a clock that goes: whatever is chosen,
-// now and then the other one is.
+// The costs are far from the times that the backends take, and the clock runs. So now and then the
+// engine changes its choice.
 TEST_F(CudaAuto, gives_the_cpus_results_while_it_learns) {
   auto_ = Engine::create({.cost_file = file_}).value();
   const std::vector<Item> items = chunks_to_seal(16);
@@ -282,7 +282,7 @@ TEST_F(CudaAuto, loses_nothing_whatever_call_fails) {
   EXPECT_FALSE(warnings_.empty());
 }
 
-// An earlier failure that passed must not hide the loss.
+// An earlier failure, after which the device worked again, must not hide the loss.
 TEST_F(CudaAuto, says_that_a_device_failed_and_later_that_it_is_lost) {
   const std::vector<Item> items = make_large_kinds();
   const auto run_with = [&](cuda::Fault fault) {

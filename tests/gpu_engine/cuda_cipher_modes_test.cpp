@@ -71,7 +71,8 @@ TEST_F(CudaCipherModes, nist_vectors_come_out) {
   EXPECT_EQ(seen, 12);
 }
 
-// Sizes, addresses and keys mix; every third message is worked on in place; one key is none.
+// Sizes, addresses and keys are mixed. Every third message is processed in place. One key is not
+// valid.
 TEST_F(CudaCipherModes, random_mixtures_match_the_cpu) {
   TestRandom random;
   for (const Mode& mode : modes) {
@@ -91,7 +92,7 @@ TEST_F(CudaCipherModes, random_mixtures_match_the_cpu) {
         PlannedMessage message = {in, out, size, static_cast<std::uint32_t>(random.below(9)), {}};
         if (i % 50 == 49) message.key = no_key;
         random.fill(message.iv);
-        // Counters that carry far.
+        // Counters whose increment carries through many bytes.
         if (i % 5 == 0) std::fill(message.iv.begin() + 1, message.iv.end() - 1, Byte{0xff});
         messages.push_back(message);
       }

@@ -192,7 +192,7 @@ Bytes seal_by_cpu(const Mixture& mixture) {
   return arena;
 }
 
-// Nothing declared; and on any device so much that tiles are twice, and four times as large.
+// No size is declared, or so many bytes that tiles on any device are twice or four times as large.
 constexpr std::uint64_t large_payload_bytes[] = {0, 200 << 20, 4ull << 30};
 
 TEST_F(CudaCipherSuites, random_mixtures_seal_to_the_cpus_bytes) {

@@ -19,7 +19,7 @@ std::string describe(int pass_count, const Mode& mode, Direction direction) {
          (direction == Direction::encrypt ? " encrypt" : " decrypt");
 }
 
-// What the cpu makes of it.
+// The cpu's result.
 Bytes judge(int pass_count, const Mode& mode, Direction direction, const Bytes& arena,
             const std::vector<PlannedMessage>& messages, const std::vector<Bytes>& keys) {
   const auto cipher_of = [&](std::size_t) {
@@ -79,7 +79,8 @@ TEST_F(CudaDes, nist_vectors_come_out) {
   EXPECT_EQ(seen, 18);
 }
 
-// Sizes, addresses and keys mix; every third message is worked on in place; one key is none.
+// Sizes, addresses and keys are mixed. Every third message is processed in place. One key is not
+// valid.
 TEST_F(CudaDes, random_mixtures_match_the_cpu) {
   TestRandom random;
   for (const int pass_count : {1, 3}) {
@@ -99,7 +100,7 @@ TEST_F(CudaDes, random_mixtures_match_the_cpu) {
           PlannedMessage message = {in, out, size, static_cast<std::uint32_t>(random.below(9)), {}};
           if (i % 50 == 49) message.key = no_key;
           random.fill(message.iv);
-          // Counters that carry far.
+          // Counters whose increment carries through many bytes.
           if (i % 5 == 0) std::fill(message.iv.begin() + 1, message.iv.begin() + 6, Byte{0xff});
           messages.push_back(message);
         }

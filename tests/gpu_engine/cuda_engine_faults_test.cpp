@@ -51,7 +51,7 @@ TEST_F(CudaEngine, encrypts_in_place_whatever_fails) {
   }
 }
 
-// What a lost device had is still there, and there is memory for more.
+// Work of a lost device is not lost, and the engine can still allocate memory.
 TEST_F(CudaEngine, goes_on_without_its_device) {
   Maker maker(*cpu_, random_);
   std::vector<Item> items;
@@ -112,14 +112,14 @@ TEST_P(CudaEngineFaults, lose_nothing) {
     const std::uint64_t failed = cuda_->stats().cuda_failed_batch_count;
     failed_rounds += failed > failed_before;
     failed_before = failed;
-    // Once a device, however often it fails.
+    // One warning for each device, however often it fails.
     EXPECT_EQ(warnings > 0, failed > 0);
     EXPECT_LE(warnings, device_count);
     if (HasFatalFailure()) return;
   }
   EXPECT_GT(failed_rounds, 3u);
   if (is_loss) return;
-  // What failed once works again.
+  // A call that failed once works again.
   const std::uint64_t before = cuda_->stats().cuda_message_count;
   Built again(items, nullptr, random_);
   cuda_->run(again.get());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An engine with devices beside one without.
+// An engine with devices, and one without for comparison.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of devices and page-locked memory that an engine holds: made once, and wiped beside its
-// use.
+// Memory of devices and page-locked memory that an engine holds: allocated once, and wiped while
+// payloads run.
 #include <atomic>
 #include <latch>
 #include <thread>
@@ -23,8 +23,9 @@ void expect_equal(const cuda::RuntimeCounts& now, const cuda::RuntimeCounts& bef
   EXPECT_EQ(now.events, before.events);
 }
 
-// Each of these calls may make all wait that the device is at. Payloads in memory of the engine, as
-// the file system has them: of others a slot keeps a copy, whose room grows to the largest batch.
+// Each of these calls may make all work of the device wait. The payloads are in the engine's
+// memory, like those of the file system. For other payloads a slot keeps a copy, whose memory grows
+// to the largest batch.
 TEST_F(CudaEngine, allocates_nothing_in_the_steady_state) {
   Maker maker(*cpu_, random_);
   std::vector<std::vector<Item>> lists(5);

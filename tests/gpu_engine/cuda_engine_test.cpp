@@ -117,7 +117,7 @@ TEST_F(CudaEngine, chooses_for_auto_as_the_cpu_does) {
   EXPECT_EQ(cuda_->stats().cuda_message_count, items.size());
   int coded = 0;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    // What has some 200 bytes or fewer than that to lose is worth a page on the cpu alone.
+    // A page carries some 200 bytes without data, so only the cpu makes pages of short inputs.
     if (items[i].input.size() < 4096) continue;
     EXPECT_EQ(on_cuda.result(i).codec, on_cpu.result(i).codec) << "message " << i;
     coded += on_cuda.result(i).codec == Codec::gdeflate;
@@ -179,7 +179,8 @@ TEST_F(CudaEngine, reads_zstd_that_the_cpu_writes) {
   }
 }
 
-// In more runs than are copied one by one, to the last byte of the memory and at any address.
+// The inputs lie in more runs than are copied one by one, up to the last byte of the memory, and at
+// any address.
 TEST_F(CudaEngine, reads_inputs_that_lie_apart) {
   constexpr std::size_t message_count = 300;
   Payload payload;
@@ -285,7 +286,8 @@ TEST_F(CudaEngine, serves_many_callers_at_once) {
     expect_same(lists[i], *on_cuda[i], *on_cpu[i], *cpu_, random_);
 }
 
-// A message of real work each: what is not taken yet counts, up to the bound.
+// Each payload has one message with real work. Payloads that no thread has taken yet count, up to
+// the bound.
 TEST_F(CudaEngine, submit_blocks_while_the_queue_is_full) {
   cuda_.reset();
   cuda_ = Engine::create({.choice = EngineChoice::cuda, .queued_payload_max = 1}).value();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What devices and page-locked memory held of keys and plain bytes is wiped: of every slot, and
-// each of its parts, whose addresses an earlier wiping told.
+// Keys and plain bytes in devices' memory and in page-locked memory are wiped, in every part of
+// every slot. The test learns the addresses of the parts from an earlier wiping.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -28,8 +28,8 @@ struct Region {
   auto operator<=>(const Region&) const = default;
 };
 
-// Whether look(bytes) is true of some stretch of the region; they overlap, so that a pattern lies
-// in one of them.
+// Whether look(bytes) is true for some stretch of the region. Stretches overlap, so every
+// occurrence of a pattern lies wholly in one of them.
 template <typename Look>
 bool any_stretch(const Region& region, const Look& look) {
   constexpr std::size_t stretch = 4u << 20;
@@ -57,12 +57,13 @@ bool holds(const Region& region, ByteView pattern) {
 
 bool is_zero(const Region& region) {
   return !any_stretch(region, [](ByteView bytes) {
-    // All are zero where the first is, and each is the one before it.
+    // The bytes are all zero if the first one is, and each equals the one before.
     return bytes[0] != 0 || std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) != 0;
   });
 }
 
-// Sees what is wiped for as long as it lives, by each thread in its order. One at a time.
+// While it exists, it sees each region that is wiped, in the order of each thread. Only one may
+// exist at a time.
 class WipeWatch {
  public:
   WipeWatch() {
@@ -120,7 +121,7 @@ constexpr std::size_t opened_count = 16;
 // More than enough for every slot to have had one.
 constexpr int round_count_max = 100;
 
-// Payloads that fill the slots of an engine that it makes, and where these are.
+// Makes an engine, fills its slots by payloads, and knows where the memory of the slots is.
 class FilledSlots {
  public:
   FilledSlots(std::unique_ptr<Engine>& cuda, Engine& cpu, TestRandom& random)
@@ -229,8 +230,7 @@ class FilledSlots {
       run_beside_each_other(items);
   }
 
-  // Nothing of a slot is spared: each part holds what would be worth finding, or at least
-  // something.
+  // Expects every part of each slot to hold secrets, or at least some bytes that are not zero.
   void expect_full() {
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       SCOPED_TRACE(testing::Message() << "slot " << i);
@@ -255,7 +255,7 @@ class FilledSlots {
   std::vector<SlotMemory> slots_;
 };
 
-// Keys, plain bytes and records are in all of it before, and zeros after.
+// Before the wiping, the memory holds keys, plain bytes and records. Afterwards it holds zeros.
 TEST_F(CudaEngine, wipes_memory_of_devices_and_page_locked_memory_at_its_end) {
   FilledSlots slots(cuda_, *cpu_, random_);
   ASSERT_NO_FATAL_FAILURE(slots.fill());
@@ -268,7 +268,7 @@ TEST_F(CudaEngine, wipes_memory_of_devices_and_page_locked_memory_at_its_end) {
     for (const Region& region : slots.get()[i].all())
       EXPECT_EQ(seen.count(region), 1u) << "of slot " << i << ", " << region.size << " bytes";
   }
-  // Nothing was freed unseen.
+  // No memory was freed without having been checked.
   EXPECT_EQ(cuda::runtime_counts().device_frees - before.device_frees, 3 * slots.count());
   EXPECT_EQ(cuda::runtime_counts().pinned_frees - before.pinned_frees, 4 * slots.count());
   EXPECT_EQ(seen.size(), 7 * slots.count());

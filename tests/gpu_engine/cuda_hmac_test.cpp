@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// HMAC-SHA256 on the device: its SHA-256 and its keys with published vectors, and the kernel of the
-// suites' tags with the cpu's HMAC, which kdf_test.cpp holds against the same vectors.
+// HMAC-SHA256 on the device. Its SHA-256 and its keys are compared with published vectors. The
+// kernel for the suites' tags is compared with the cpu's HMAC, which kdf_test.cpp compares with the
+// same vectors.
 #include "gpu_engine/cuda/kernels/aead.h"
 #include "gpu_engine/cuda/kernels/crypt.h"
 #include "gpu_engine/kdf/kdf.h"

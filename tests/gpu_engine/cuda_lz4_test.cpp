@@ -84,8 +84,8 @@ Bytes periodic(std::size_t size, std::size_t period, TestRandom& random) {
   return bytes;
 }
 
-// What the format says of a block. What it takes liblz4 must take too, and give the same: a device
-// that calls a block good is not asked again.
+// The verdict of the format on a block. If it is good, liblz4 must accept it too and give the same
+// bytes, because the verdict of a device is not checked again.
 std::optional<Bytes> judge(const Bytes& coded, std::size_t plain_size) {
   const std::optional<Bytes> plain = decode_lz4_plainly(coded, plain_size);
   if (!plain) return std::nullopt;
@@ -171,8 +171,8 @@ TEST_F(CudaLz4, encodes_nearly_as_small_as_liblz4) {
   }
 }
 
-// A volume's chunks, all seven files: at least 0.95 of liblz4's ratio over them, and of the cpu's,
-// and what the device made is the file again by liblz4.
+// The chunks of all seven files. The ratio must be at least 0.95 of liblz4's and of the cpu's, and
+// liblz4 must decode the blocks to the files.
 TEST_F(CudaLz4, encodes_the_corpus_nearly_as_small_as_liblz4_and_the_cpu) {
   const auto corpus = read_corpus(test_part(), "LZ4 encoder of the device");
   if (corpus.empty()) GTEST_SKIP() << "no corpus";

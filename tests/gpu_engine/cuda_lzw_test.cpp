@@ -65,7 +65,7 @@ TEST_F(CudaLzw, judges_hostile_codes_as_the_cpu_does) {
   EXPECT_GT(expect_the_cpus_verdicts(Codec::lzw, pieces, decode_lzw), 2000 / test_part());
 }
 
-// A section a byte: what no encoder does, and any may.
+// One section for each byte. No encoder does that, but the format allows it.
 TEST_F(CudaLzw, decodes_a_clear_code_before_every_byte) {
   std::vector<Piece> pieces;
   for (const std::size_t pairs : {1, 2, 100, 3000}) {

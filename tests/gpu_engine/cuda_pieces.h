@@ -17,7 +17,8 @@ struct DevicePiece {
   Bytes out;
 };
 
-// Bytes of many pieces, one behind the other: 32 of a band, none to 15 to be at an odd address.
+// The places of many pieces in an arena, one after the other. Before each there are 32 bytes of a
+// band, and up to 15 bytes for an odd address.
 struct Places {
   std::vector<std::size_t> at;
   std::size_t size = 32;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RSA on a device beside the cpu's, which is OpenSSL: the same results and the same verdicts.
+// RSA on a device compared with the cpu's, which is OpenSSL: both have the same results and the
+// same verdicts.
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
 #include <openssl/x509.h>
@@ -148,7 +149,7 @@ TEST_F(CudaRsa, gives_the_cpus_results_for_keys_of_every_size) {
   EXPECT_EQ(cuda_->stats().cuda_failed_batch_count, 0u);
 }
 
-// The longest numbers have code of their own, and few of them are few enough for a sanitizer.
+// The longest numbers have code of their own. The test uses few of them, since a sanitizer is slow.
 TEST_F(CudaRsa, gives_the_cpus_results_for_one_number_of_each_long_key) {
   Twins twins(*cuda_, *cpu_);
   for (const char* name : {"test_key_3072.pem", "test_key_4096.pem"}) {
@@ -273,8 +274,8 @@ TEST_F(CudaRsa, judges_hostile_messages_and_keys_as_the_cpu_does) {
   EXPECT_EQ(cuda_->stats().cuda_failed_batch_count, 0u);
 }
 
-// With another exponent for one half the result of the device is wrong, and would give the primes
-// away.
+// With a wrong exponent for one half, the result of the device is wrong, and would reveal the
+// primes.
 TEST_F(CudaRsa, gives_out_no_result_that_the_public_operation_does_not_confirm) {
   TestKey key = vector_key("test_key_pkcs8.pem");
   const RsaNumbers numbers = RsaNumbers::from_der(KeyKind::rsa_private, key.private_der).value();

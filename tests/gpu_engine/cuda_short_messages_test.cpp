@@ -66,7 +66,8 @@ class CudaShortMessages : public CudaEngine {
     return items;
   }
 
-  // What makes of the cpu's outputs the inputs again.
+  // Turns the items around: they become the operations that turn the cpu's outputs into the inputs
+  // again.
   void reverse(std::vector<Item>& items) {
     Built forward(items, nullptr, random_);
     cpu_->run(forward.get());

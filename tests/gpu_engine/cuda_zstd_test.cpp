@@ -72,8 +72,8 @@ TEST_F(CudaZstd, decodes_every_level_and_edge_size) {
   }
 }
 
-// What a device refuses, the cores decide, so it may refuse more than libzstd; it may not take
-// more.
+// Frames that a device refuses are decoded on the cpu. So it may refuse more frames than libzstd,
+// but must not accept more.
 TEST_F(CudaZstd, takes_no_frame_that_libzstd_refuses) {
   const Bytes corpus = corpus_bytes();
   ZstdFrames frames(random_, corpus);

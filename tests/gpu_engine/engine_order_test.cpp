@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Payloads that keep their order. Messages that work in place on the same bytes tell in which order
-// they ended: ciphers do not commute.
+// Payloads that keep their order. Messages encrypt the same bytes in place. Ciphers do not commute,
+// so the result shows in which order the messages ended.
 #include <gtest/gtest.h>
 
 #include <latch>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend that stands in for devices: threads of its own, each a slot, that have the cpu run what
-// they are given. So what a planner deals out is tested where there is no device.
+// A backend that stands in for devices. Each of its threads is a slot, and runs its messages on the
+// cpu. So tests see what a planner deals out, also on machines without a device.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@
 
 namespace nacre::engine {
 
-// What tests see of the device, and make of it.
+// The state of the device that tests see and change.
 struct DeviceState {
   std::atomic<std::uint64_t> message_count = 0;
   std::atomic<std::uint64_t> submission_count = 0;

@@ -22,7 +22,7 @@ inline Bytes encode_to_page(const Bytes& plain, int level) {
   return page;
 }
 
-// No bytes where it is not valid.
+// The bytes of a page; none if it is not valid.
 inline std::optional<Bytes> judge_page(const Bytes& page, std::size_t plain_size) {
   Bytes plain(plain_size);
   if (!decode_page_plainly(page, plain)) return std::nullopt;

@@ -11,7 +11,7 @@ namespace nacre::engine::cuda {
 // before_bytes: whole blocks, which the state has seen already.
 __device__ inline Sha256State sha256_of(Sha256State state, std::uint32_t before_bytes,
                                         const Byte* message, std::uint32_t size) {
-  // With the bit and the size, to whole blocks.
+  // The end of the message with the padding bit and the size, up to a whole block.
   const std::uint32_t end =
       (size + 9 + sha256_block_bytes - 1) / sha256_block_bytes * sha256_block_bytes;
   for (std::uint32_t at = 0; at < end; at += sha256_block_bytes) {

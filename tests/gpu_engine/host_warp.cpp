@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lanes' turns: each runs up to its next meeting, then the next one does.
+// The lanes take turns: each runs up to its next exchange with the others, then the next lane runs.
 #include "tests/gpu_engine/host_warp.h"
 
 #include <algorithm>

@@ -25,7 +25,7 @@ class HostWarp {
   HostWarp(const HostWarp&) = delete;
   HostWarp& operator=(const HostWarp&) = delete;
 
-  // What a lane knows of its warp: the functions of DeviceWarp (gdeflate_warp.cuh).
+  // A lane's view of its warp: the functions of DeviceWarp (gdeflate_warp.cuh).
   class Lane;
   void run(const std::function<void(Lane)>& code);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is learned of times: factors, the periods that tell them, and when the other backend is
-// tried.
+// Learning from times: the factors, the periods from which they follow, and when the other backend
+// is tried.
 #include "gpu_engine/plan/learned_costs.h"
 
 #include <gtest/gtest.h>
@@ -130,7 +130,7 @@ TEST(BusyPeriods, tells_the_time_of_a_part_that_was_alone) {
     EXPECT_EQ(told[0].cell, cell(megabyte));
     EXPECT_DOUBLE_EQ(told[0].factor, 0.8 * took / 100);
   }
-  // What cannot be attributed tells nothing, nor does a clock that stands still.
+  // A part that cannot be attributed teaches nothing, and neither does a clock that stands still.
   const PlannedPart unknown = {.predicted_ns = 5};
   busy.begin(unknown, 0);
   EXPECT_TRUE(busy.end(unknown, 70).empty());
@@ -171,8 +171,8 @@ TEST(BusyPeriods, does_not_wait_for_the_backend_to_be_idle) {
   EXPECT_EQ(told_count, 32u / 8);
 }
 
-// While a mount locked its first pages, seven payloads beside each other took seven times as long,
-// counted seven times, and the device was seldom tried again.
+// While a mount locked its first pages, seven payloads at the same time took seven times as long.
+// In an earlier version that counted seven times, and the device was seldom tried again.
 TEST(BusyPeriods, tell_of_a_stall_once_however_many_parts_it_held_up) {
   BusyPeriods busy;
   LearnedCosts learned;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the planner makes of payloads that take other times than the cost model says: simulated, so
-// that each payload's time, and what it would have been on either backend alone, is known.
+// The planner with payloads that take other times than the cost model says. The machine is
+// simulated, so the test knows each payload's time, and the time that it would have taken on either
+// backend alone.
 #include <algorithm>
 #include <array>
 #include <iostream>
@@ -207,9 +208,9 @@ double run_callers(Machine& machine, TestRandom& random, std::size_t caller_coun
   return static_cast<double>(machine.now - began);
 }
 
-// Several callers keep both backends busy: what is right for a payload is then no matter of that
-// payload alone, and all of them are to end sooner. Of one class much is learned; of classes that
-// overlap little is, so little is gained.
+// Several callers keep both backends busy. Then the best choice for a payload depends on the
+// others, and the goal is that all of them end sooner. Much is learned of a single class. Little is
+// learned, and little gained, if classes overlap.
 TEST_F(LearningPlanner, serves_many_callers_sooner) {
   for (const std::size_t caller_count : {2u, 8u}) {
     for (const bool one_class : {true, false}) {
@@ -248,8 +249,8 @@ TEST_F(LearningPlanner, serves_many_callers_sooner) {
   }
 }
 
-// The cpu's part ends long before the device's: another payload finds an idle cpu. What waits for
-// a device counts a quarter.
+// The cpu's part ends long before the device's, so another payload finds an idle cpu. Work that
+// waits for a device counts a quarter.
 TEST_F(LearningPlanner, counts_no_part_that_has_ended_as_waiting) {
   Machine machine(costs_of(0, 1), costs_of(0, 1), WorkClasses().set(), false);
   Planner& planner = machine.planner();

@@ -76,7 +76,7 @@ TEST(LearningPlannerTrials, tries_the_other_backend_seldom) {
     EXPECT_LE(trial_count, 6400 / 64);
     EXPECT_LE(took, 6400 * machine.better_ns(payload) * 1.01);
   }
-  // What it could not win it is not given: at 1 MiB the device is four times as slow or more.
+  // Hopeless trials are not made: at 1 MiB the device is at least four times as slow.
   const Payload small = make_payload({Operation::checksum, Codec::none}, 1u << 20);
   machine.device->load_factor = 4;
   for (int i = 0; i < 2000; ++i) {

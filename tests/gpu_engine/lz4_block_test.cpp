@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rule of docs/FORMAT.md for LZ4 blocks beside liblz4: what the rule takes liblz4 takes, so a
-// device that goes by the rule calls nothing good that the cpu would refuse; and every encoder
-// keeps it.
+// The rule of docs/FORMAT.md for LZ4 blocks, compared with liblz4. liblz4 accepts every block that
+// the rule accepts, so a device that follows the rule accepts no block that the cpu would refuse.
+// Every encoder keeps the rule.
 #include <gtest/gtest.h>
 #include <lz4.h>
 #include <lz4hc.h>

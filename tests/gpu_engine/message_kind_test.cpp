@@ -44,7 +44,8 @@ TEST_F(MessageKinds, are_grouped_in_their_order) {
   EXPECT_EQ(sorted.rest, (std::vector<std::uint32_t>{2, 5, 8, 11}));
 }
 
-// What stands before a message may say nothing of it: sorted together they are what each is alone.
+// The messages before a message must not change its kind: sorted together, each has the kind that
+// it has alone.
 TEST_F(MessageKinds, do_not_depend_on_neighbours) {
   TestRandom random;
   const Bytes short_one(700, 'b');
@@ -180,7 +181,7 @@ TEST_F(MessageKinds, take_automatic_at_its_fastest_level_alone) {
   }
 }
 
-// What they decode does not say how thoroughly it was coded.
+// A record does not say at which level it was compressed.
 TEST_F(MessageKinds, take_records_of_every_level) {
   payload_.add_seal(plain_, key_, Codec::lz77, 0).level = 9;
   engine_->run(payload_.get());

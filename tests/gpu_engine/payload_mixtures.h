@@ -213,7 +213,7 @@ class Maker {
     item.aad = random_.bytes(random_.below(3) == 0 ? 0 : random_.below(300));
     item.message.operation = Operation::encrypt;
     random_.fill(MutableByteView(item.message.iv).first(nonce_size_bytes));
-    // A nonce of these is the counter behind zeros, and now and then no valid one.
+    // For these suites a valid nonce is zeros and the counter. Now and then it is not valid.
     if (is_legacy(item.use.suite) && random_.below(10) != 0)
       std::fill_n(item.message.iv.begin(), 4, Byte{0});
     item.message.output_capacity = item.input.size() + tag_size_bytes(item.use.suite);
@@ -321,7 +321,7 @@ inline bool is_deterministic(const Item& item) {
   return operation != Operation::seal && operation != Operation::compress;
 }
 
-// first against what the cpu made of the same items.
+// Compares the results of first with the cpu's results for the same items.
 inline void expect_same(const std::vector<Item>& items, const Built& first, const Built& cpu,
                         Engine& judge, TestRandom& random) {
   for (std::size_t i = 0; i < items.size(); ++i) {

@@ -8,8 +8,8 @@
 
 namespace nacre::engine::cuda {
 
-// The code must be the CPU's; where that did not try, for a sample looked random, it may be any
-// that the CPU reads.
+// Expects the CPU's code. If the CPU did not try, because a sample looked random, any code that the
+// CPU can decode is right.
 inline void expect_code(Codec codec, const Piece& piece) {
   const Bytes expected = coded_by_cpu(codec, piece.in);
   const Bytes coded(piece.out.begin(), piece.out.begin() + piece.result);

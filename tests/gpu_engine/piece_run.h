@@ -89,7 +89,7 @@ inline Bytes coded_by_cpu(Codec codec, const Bytes& plain) {
   return Bytes(stream.begin() + 4, stream.end());
 }
 
-// What the CPU makes of a piece's code, if it takes it.
+// The bytes that the CPU decodes from a piece's code; none if it refuses the code.
 inline std::optional<Bytes> decoded_by_cpu(Codec codec, const Bytes& code, std::size_t plain_size) {
   if (plain_size == 0) return std::nullopt;
   Bytes stream(4);

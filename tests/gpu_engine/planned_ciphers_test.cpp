@@ -85,7 +85,7 @@ TEST(PlannedCiphers, are_split_where_their_class_gains_by_it) {
   }
 }
 
-// A thread of the device is at it for three milliseconds, a chunk.
+// A thread of the device works on each chunk for three milliseconds.
 TEST(PlannedCiphers, in_serial_modes_are_the_cpus_where_a_message_is_long) {
   CostModel::Costs cuda = costs_of(1e5, 0.05);
   for (const WorkKind kind : {WorkKind::crypt_serial, WorkKind::crypt_des_serial})
@@ -104,7 +104,7 @@ TEST(PlannedCiphers, in_serial_modes_are_the_cpus_where_a_message_is_long) {
     while (payload.messages.size() < size / (32u << 10))
       payload.messages.insert(payload.messages.end(), short_ones.begin(), short_ones.end());
     EXPECT_EQ(share_of(machine, payload), 1) << "messages of 32 KiB";
-    // For which the others would wait.
+    // All other messages of the payload would wait for this one.
     payload.messages.back().input_size = 1u << 20;
     EXPECT_EQ(share_of(machine, payload), is_serial ? 0 : 1) << "one of a MiB among them";
   }
@@ -126,7 +126,7 @@ TEST(PlannedCiphers, of_des_64_kib_are_worth_a_device_and_8_are_not) {
   }
 }
 
-// The device takes four times as long as was measured at one class, which it then loses.
+// At one class the device takes four times as long as was measured. It then loses that class.
 TEST(PlannedCiphers, go_to_the_other_backend_once_their_class_is_seen_to_be_slow) {
   for (const WorkKind own :
        {WorkKind::crypt_serial, WorkKind::crypt_des, WorkKind::crypt_des_serial,
@@ -149,7 +149,7 @@ class PlannedCiphersEngine : public testing::Test {
  protected:
   static constexpr unsigned cpu_threads = 2;
 
-  // Whose device has half of whatever is large enough.
+  // An engine whose device gets half of every payload that is large enough.
   std::unique_ptr<Engine> sharing_engine() {
     const std::string name = "cuda, stand-in";
     const std::string cpu_name = CpuBackend::create(cpu_threads, 1).value()->name();

@@ -17,7 +17,7 @@
 namespace nacre::engine {
 namespace {
 
-// A backend that needs latency, then so many nanoseconds a byte.
+// A backend that needs latency_ns for a payload, and ns_per_byte for each of its bytes.
 CostModel::Costs linear(double latency_ns, double ns_per_byte) {
   CostModel::Costs costs;
   for (auto& of_class : costs) {
@@ -41,8 +41,8 @@ class PlannedEngineTest : public testing::Test {
                                     unsigned slots = 2) {
     return automatic(cpu, cuda, WorkClasses().set(), slots);
   }
-  // Costs of the cpu and of the device; splits: where both together are sooner. They stay as they
-  // are: no time passes, so nothing else is learned, unless a test moves the clock.
+  // Makes an automatic engine with these costs of the cpu and of the device. The costs stay as they
+  // are: no time passes, so nothing is learned, unless a test moves the clock.
   std::unique_ptr<Engine> automatic(const CostModel::Costs& cpu, const CostModel::Costs& cuda,
                                     const WorkClasses& splits, unsigned slots = 2) {
     const std::string cpu_name = CpuBackend::create(cpu_threads, 1).value()->name();

@@ -16,7 +16,8 @@ struct ResponseCase {
   Bytes operator[](const std::string& name) const { return from_hex(fields.at(name)); }
 };
 
-// "Name = value" lines; each line with the first name begins a case; a line FAIL marks one.
+// Reads lines of the form "Name = value". Each line with the name of the first line begins a case.
+// A line FAIL marks a case that must be refused.
 std::vector<ResponseCase> read_response_file(const std::string& name, const std::string& first);
 
 }  // namespace nacre::engine

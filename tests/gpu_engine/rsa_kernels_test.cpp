@@ -65,7 +65,7 @@ Number power_of_two(int exponent) {
   return made;
 }
 
-// Odd, of exactly so many bits.
+// An odd number of exactly this many bits.
 Number odd_number(TestRandom& random, int bits) {
   Number made = below(random, power_of_two(bits));
   BN_set_bit(made.get(), bits - 1);
@@ -95,7 +95,7 @@ Number inverse(const Number& a, const Number& m) {
   return Number(BN_mod_inverse(nullptr, a.get(), m.get(), scratch()));
 }
 
-// R^2 mod m for R of so many limbs.
+// R^2 mod m, for the R that belongs to this many limbs.
 Number r_squared(const Number& m, int limbs) {
   Number made = power_of_two(64 * limbs);
   BN_mod(made.get(), made.get(), m.get(), scratch());
@@ -185,7 +185,8 @@ TEST(RsaKernelsOracle, multiply_add_and_subtract_modulo_as_openssl_does) {
   check_multiplication<64>(random);
 }
 
-// The halves of a key, from a number below p q to the number that it is a power of.
+// A private operation by its two halves: from a number below p q to the number of which it is a
+// power.
 template <int N>
 void check_private(TestRandom& random, int p_bits, int q_bits) {
   constexpr int window = 4;

@@ -127,7 +127,8 @@ TEST(RsaNumbers, of_public_keys_are_read_once) {
   damaged.back() ^= 1;  // the exponent, which is even then
   for (int round = 0; round < 2; ++round)
     EXPECT_FALSE(RsaNumbers::of_public_key(damaged).has_value());
-  // Many others later it is read again; who still has the first one keeps it.
+  // After many other keys, the first one is read again. A caller that still has the earlier object
+  // keeps it.
   std::vector<Bytes> others;
   for (int i = 0; i < 64; ++i) {
     others.push_back(RsaPrivateKey::generate(1024, 1024).value().public_key().to_der());
@@ -186,7 +187,7 @@ Limbs limbs_of(const BigNumber& number, int bits) {
   return limbs;
 }
 
-// With the two highest bits set, and so many zeros below the lowest bit of what is one less.
+// A prime with the two highest bits set. The prime less one has this many zeros at its lower end.
 Limbs prime(int bits, int twos) {
   const BigNumber step(BN_new()), rest(BN_new()), made(BN_new());
   BN_set_bit(step.get(), twos + 1);

@@ -222,7 +222,7 @@ TEST(RsaUri, names_a_key_in_openssls_store) {
             ErrorCode::not_found);
   EXPECT_EQ(error_of(RsaPrivateKey::from_uri("engine:nonsense:key", answer("x"))),
             ErrorCode::not_found);
-  // What keeps a PIN from being given is what is told.
+  // The error of asking for the PIN is the error that is returned.
   const auto no_pin = []() -> Result<SecretBytes> { return fail(ErrorCode::cancelled, "no"); };
   EXPECT_EQ(error_of(RsaPrivateKey::from_uri(folder + "test_key_pkcs8_encrypted.pem", no_pin)),
             ErrorCode::cancelled);

@@ -14,7 +14,7 @@
 namespace nacre::engine {
 namespace {
 
-// What all threads say; a byte read behind plain is a fault.
+// The verdict of all threads. Reading a byte past the end of plain is a fault.
 bool sample(ByteView plain) {
   static cuda::SampleMemory memory;
   std::fill_n(reinterpret_cast<Byte*>(&memory), sizeof memory, 0xee);

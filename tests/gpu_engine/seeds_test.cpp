@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands beside the engine in `nacre-papers`: the papers' plain codes against the
-// engine (whose own judges are OpenSSL, zlib and published vectors) and against themselves undone,
-// and, where there is a device, the papers' ways on it.
+// The codes that `nacre-papers` compares with the engine. The papers' plain codes are checked
+// against the engine (which other tests check against OpenSSL, zlib and published vectors), and by
+// undoing their own output. If there is a device, the papers' ways on it are checked as well.
 #include <gtest/gtest.h>
 
 #include "gpu_engine/baseline/baseline.h"

@@ -189,8 +189,8 @@ class Machine {
   std::uint64_t now = 1;
   std::array<std::array<std::array<double, octave_count>, work_class_count>, 2> factors;
   bool used_cuda = false;  // by the last payload that ran
-  // What a backend's first payload takes longer that did not have the last one, of those that ran;
-  // and how much of the difference is left for each payload after that.
+  // The factor by which a backend is slower with its first payload after the other backend ran one,
+  // and the share of that slowdown that is left after each further payload.
   double cold_factor = 1;
   double cold_left = 0;
   std::array<double, 2> coldness = {1, 1};

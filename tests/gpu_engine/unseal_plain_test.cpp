@@ -31,7 +31,7 @@ class UnsealPlain : public testing::TestWithParam<CipherSuite> {
     return AeadKey::create(suite(), random_.bytes(key_size_bytes(suite())), implementation).value();
   }
 
-  // With its CRC put right.
+  // Flips a bit, and puts the CRC right.
   void flip(Bytes& record, std::size_t bit) {
     record[bit / 8] = static_cast<Byte>(record[bit / 8] ^ (1u << (bit % 8)));
     const ByteView view(record);

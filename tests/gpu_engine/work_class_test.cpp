@@ -118,7 +118,7 @@ TEST(WorkClass, is_that_of_each_cipher_mode_and_direction) {
   }
 }
 
-// Whatever stands in the messages besides: no key, padding, a label.
+// Other fields of the messages do not matter: no key, padding, a label.
 TEST(WorkClass, of_rsa_is_the_operations_alone) {
   Payload payload;
   const std::uint32_t private_key = payload.add_rsa_private_key(Bytes(100, 1));

@@ -23,8 +23,8 @@ class ZstdFrames {
 
   // Content of any kind, of 1 to size_max bytes; short ones are the most frequent.
   Bytes make_content(std::size_t size_max);
-  // By libzstd: at any level, negative ones too; one frame in three with a window, a block size or
-  // a strategy of its own, so that it has several blocks and every kind of them.
+  // Makes a frame by libzstd at any level, also at negative ones. One frame in three has a window,
+  // a block size or a strategy of its own, so that it has several blocks of every kind.
   ZstdFrame make(std::size_t size_max);
   // The frame of a content at one of libzstd's levels.
   static ZstdFrame at_level(ByteView content, int level);
@@ -36,7 +36,7 @@ class ZstdFrames {
   ByteView corpus_;
 };
 
-// What the cpu makes of a frame (codec zstd), if it takes it.
+// The bytes that the cpu (codec zstd) decodes from a frame; none if it refuses the frame.
 std::optional<Bytes> judge_zstd_frame(const ZstdFrame& frame);
 
 }  // namespace nacre::engine

@@ -29,8 +29,8 @@ std::size_t frame_count(std::size_t otherwise) {
 
 class ZstdKernels : public testing::Test {
  protected:
-  // The content, where the decoder takes the frame. Behind the frame and its content is a fault;
-  // in front of the content are bytes that must stay.
+  // Returns the content if the decoder accepts the frame. An access past the end of the frame or of
+  // its content is a fault. The bytes before the content must stay as they are.
   std::optional<Bytes> decode(const ZstdFrame& frame) {
     const MutableByteView in = in_.last(frame.code.size());
     std::copy(frame.code.begin(), frame.code.end(), in.begin());
@@ -116,7 +116,8 @@ TEST_F(ZstdKernels, decode_every_level_and_edge_size) {
   }
 }
 
-// The device may refuse more than libzstd, since the cores then decide; it may not take more.
+// The device may refuse more frames than libzstd, since the cpu then decodes them. It must not
+// accept more.
 TEST_F(ZstdKernels, take_no_frame_that_libzstd_refuses) {
   const Bytes corpus = corpus_bytes();
   ZstdFrames frames(random_, corpus);

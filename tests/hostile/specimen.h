@@ -30,9 +30,11 @@ struct Specimens {
   Specimen killed;                       // changes in the live log
   // A backup whose copying ended before its files had their last names.
   Specimen arriving;
-  // Moved to format 2 as far as some of its records, then closed: two keys, two epochs, digests.
+  // A volume of which some records were moved to format 2, and which was then closed. It has two
+  // keys, two epochs and digests.
   Specimen moving;
-  // Cut off when the new keyring was durable, and only some files of db/ had their names.
+  // A move to format 2 that was cut off after the new keyring was durable, and before all files of
+  // db/ had their names.
   Specimen switching;
   std::shared_ptr<MemoryBacking> other;  // another volume, under the same secret
   std::string plan_name;

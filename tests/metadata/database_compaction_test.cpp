@@ -23,7 +23,7 @@ namespace {
 using metadata::Table;
 using Priority = rocksdb::Env::Priority;
 
-// What RocksDB's threads of one priority do next waits until the end of this object's life.
+// Holds up RocksDB's threads of one priority while it exists.
 class HeldThread {
  public:
   explicit HeldThread(Priority priority) {
@@ -54,7 +54,8 @@ class DatabaseCompaction : public ::testing::Test {
     ASSERT_NE(database_, nullptr);
   }
 
-  // 64 KiB that do not compress, in a group. False: it waits to be committed.
+  // Commits a group of 64 KiB that do not compress. Returns false if the group still waits to be
+  // committed.
   bool write_some() {
     for (int i = 0; i < 64; i++) {
       std::string value(1024, '\0');
@@ -65,7 +66,7 @@ class DatabaseCompaction : public ::testing::Test {
     return commit(*database_);
   }
 
-  // The first attempts may still be told of the full disk, and may need more room than is left.
+  // The first attempts may still meet the full disk, and may need more room than is left.
   bool commits_at_last() {
     for (int i = 0; i < 3; i++) {
       if (commit(*database_)) return true;
@@ -91,11 +92,11 @@ class DatabaseCompaction : public ::testing::Test {
   }
   void let_compaction_go_on() { go_on_.set_value(); }
 
-  // Whatever the threads of before still do.
+  // Expects all calls to go on, also while earlier threads still run.
   void expect_all_goes_on(std::future<void>& before) {
     auto after = std::async(std::launch::async, [&] {
       before.wait();
-      // The first may still be told of the full disk, and be the group that waits.
+      // The first group may still meet the full disk, and is then written by a later commit.
       write_some();
       if (!write_some() || !commit(*database_)) return std::string("no group is written");
       const auto closed = database_->close();
@@ -112,7 +113,7 @@ class DatabaseCompaction : public ::testing::Test {
       ASSERT_TRUE(again->get(Table::inodes, std::to_string(i)).value()) << i;
   }
 
-  // For more than a write buffer.
+  // Leaves room on the disk for more than a write buffer.
   void leave_room() {
     std::uint64_t stored = 0;
     for (const std::string& path : backing_->files())

@@ -20,8 +20,8 @@ namespace {
 using metadata::Database;
 using metadata::Table;
 
-// Group g puts its number into every one of these rows, rows of its own, and erases some of an
-// older one: so the content names the last group, and shows any mixture.
+// Group g puts its number into each of these rows, puts rows of its own, and erases some rows of an
+// older group. So the content shows the last group, and any mixture of groups.
 constexpr int group_count = 8;
 constexpr int rows_per_group = 24;
 constexpr int data_table_count = 2;
@@ -76,7 +76,8 @@ std::map<std::string, std::string> expected_after(int group) {
   return content;
 }
 
-// The last group that the content shows, -1 for none; content must be exactly that group's.
+// Returns the last group that the content shows, or -1 for none. Expects exactly the content of
+// that group.
 int last_group(const Database& database) {
   bool failed = false;
   const auto content = content_of(database, &failed);
@@ -102,7 +103,8 @@ std::shared_ptr<MemoryBacking> created_volume() {
   return backing->power_loss(0);
 }
 
-// Opens, commits all groups, closes; confirmed is the last group known to be durable, always.
+// Opens, commits all groups and closes. At any time confirmed is the last group that is known to be
+// durable.
 bool run_workload(std::shared_ptr<metadata::BackingDirectory> backing, bool sync_all,
                   std::atomic<int>& confirmed) {
   auto opened = Database::open(std::move(backing), make_keys(), tiny_options());
@@ -191,7 +193,7 @@ TEST(DatabaseCrash, power_lost_again_while_recovering_loses_nothing) {
   }
 }
 
-// After a change that fails, nothing works any more: what RocksDB makes of that must not hurt.
+// After the failed change nothing works any more. RocksDB's reaction to that must do no harm.
 TEST(DatabaseCrash, a_disk_that_dies_takes_nothing_that_was_confirmed) {
   std::atomic<int> confirmed = -1;
   const auto volume = created_volume();
@@ -253,7 +255,7 @@ TEST(DatabaseCrash, a_full_disk_delays_commits_and_loses_none) {
   }
 }
 
-// What put_now() could not write must not stand for the group that comes after it.
+// Rows that put_now() could not write must not be taken for the group that comes after them.
 TEST(DatabaseCrash, rows_put_now_on_a_full_disk_cost_no_group) {
   const auto backing = MemoryBacking::create();
   auto database = create_database(backing);
@@ -274,7 +276,8 @@ TEST(DatabaseCrash, rows_put_now_on_a_full_disk_cost_no_group) {
     EXPECT_TRUE(again->get(Table::inodes, "group" + std::to_string(round)).value()) << round;
 }
 
-// Nor the group that could not be written for what put_now() writes, nor be written over it.
+// And a group that could not be written must not be taken for rows of put_now(), nor be written
+// over them.
 TEST(DatabaseCrash, a_group_that_met_a_full_disk_costs_no_rows_put_now) {
   const auto backing = MemoryBacking::create();
   auto database = create_database(backing);

@@ -86,7 +86,8 @@ bool is_live_log(std::string_view path) {
   return path == files_ending(*volume().backing, ".log").back();
 }
 
-// A verdict about the data, or the very same rows; of the live log the last group may go.
+// Expects a verdict about the data, or exactly the same rows. Only the last group of a live log may
+// be missing.
 void expect_verdict_or_same(const std::shared_ptr<MemoryBacking>& changed, std::string_view path) {
   const auto content = content_of(changed);
   if (content) {
@@ -281,7 +282,7 @@ TEST(DatabaseDamage, an_older_state_of_a_file_put_back_gives_a_verdict_or_change
       expect_verdict_or_same(changed, path);
     }
   }
-  // CURRENT with the manifest it names: older than what the log knows.
+  // CURRENT and its manifest are put back together. They are older than what the log says.
   auto changed = volume().backing->process_kill();
   for (const auto& path : volume().early->files()) {
     if (path.ends_with("/CURRENT") || path.find("/MANIFEST") != std::string::npos) {

@@ -21,7 +21,7 @@ std::shared_ptr<const metadata::KeyTree> make_keys(
 // Small buffers, so that few rows reach every kind of file.
 metadata::DatabaseOptions small_options();
 
-// Opens what must open; the error fails the test, and null comes back.
+// Opens a database that must open. An error fails the test, and the result is null.
 std::unique_ptr<metadata::Database> open_database(std::shared_ptr<MemoryBacking> backing,
                                                   metadata::DatabaseOptions options);
 std::unique_ptr<metadata::Database> create_database(std::shared_ptr<MemoryBacking> backing);
@@ -29,7 +29,7 @@ std::unique_ptr<metadata::Database> create_database(std::shared_ptr<MemoryBackin
 // Freezes and commits; true when the group is durable.
 bool commit(metadata::Database& database, bool sync = true);
 
-// Paths under db/ whose name ends or begins so.
+// The paths under db/ whose names end or begin with this text.
 std::vector<std::string> files_ending(const MemoryBacking& backing, std::string_view suffix);
 std::vector<std::string> files_beginning(const MemoryBacking& backing, std::string_view prefix);
 

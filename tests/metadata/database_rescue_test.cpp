@@ -41,9 +41,10 @@ Rows rows_of(const Database& database) {
   return rows;
 }
 
-// Several tables a family, with rows that newer ones replace or erase, and a log with more. The
-// parameter is the size at which a manifest is begun anew: large as on a mount, or so small that
-// the last manifest is mostly newer than the log, whose witness then does not vouch for it.
+// A database with several tables in each family, in which newer rows replace or erase older ones,
+// and a log with more rows. The parameter is the size at which RocksDB begins a new manifest. It is
+// either large as on a mount, or so small that the last manifest is mostly newer than the log, so
+// that no witness in the log vouches for it.
 class DatabaseRescueTest : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   void SetUp() override {
@@ -85,7 +86,7 @@ class DatabaseRescueTest : public ::testing::TestWithParam<std::uint64_t> {
     database.put(table, key, value);
   }
 
-  // Returns how many rows cannot be had.
+  // Expects only true rows, and that losses are reported. Returns the number of rows that are lost.
   std::size_t expect_honest(const std::shared_ptr<MemoryBacking>& damaged) {
     const auto rescue = DatabaseRescue::open(damaged, make_keys());
     EXPECT_TRUE(rescue) << rescue.error().message;
@@ -238,7 +239,8 @@ TEST_P(DatabaseRescueTest, follows_the_blocks_where_the_index_is_damaged) {
 TEST_P(DatabaseRescueTest, is_honest_about_many_damaged_pages_and_lost_files) {
   const Sample sample;
   std::mt19937_64 random(sample.seed());
-  // The end of a log that nothing vouches for may be torn: so of one without rows.
+  // The end of a log may pass for torn if no witness vouches for it. So the test uses a log without
+  // rows.
   const auto paths = closed_->files();
   for (int round = 0; round < (sample.is_long() ? 400 : 15); ++round) {
     SCOPED_TRACE(fmt::format("seed {}, round {}", sample.seed(), round));
@@ -301,7 +303,7 @@ TEST_P(DatabaseRescueTest, takes_no_manifest_that_lacks_a_frame_before_its_last_
   }
 }
 
-// Where the last entry is lost by which tables replaced others, nothing names the new ones.
+// If the last entry is lost, by which new tables replaced older ones, nothing names the new tables.
 TEST_P(DatabaseRescueTest, tells_of_every_table_that_is_lost_with_the_last_entries) {
   const std::string path = files_beginning(*closed_, "MANIFEST").back();
   const std::vector<std::size_t> frames = frames_of(*closed_->load(path));

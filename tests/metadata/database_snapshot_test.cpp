@@ -89,7 +89,7 @@ TEST(DatabaseSnapshotFiles, are_the_commit_they_were_taken_at_whatever_goes_on_s
     const SnapshotRows then = rows;
     auto snapshot = database->snapshot();
     ASSERT_TRUE(snapshot) << snapshot.error().message;
-    // Until it is copied, enough happens to make files of it obsolete: flushes, and a compaction.
+    // Before the snapshot is copied, flushes and a compaction make files of it obsolete.
     for (int i = 0; i < 20 || (database->stats().held_bytes == 0 && i < 2000); i++) {
       write_round(*database, ++round, random, rows);
       ASSERT_TRUE(commit(*database));

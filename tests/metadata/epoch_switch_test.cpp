@@ -141,8 +141,8 @@ TEST_P(EpochSwitch, leaves_every_row_and_only_files_of_the_new_epoch) {
   EXPECT_EQ(rows_on(disk_, keys_after(GetParam())).value(), rows_);
 }
 
-// What was sealed anew before is not sealed once more while nothing can be written. What came since
-// is, and what went is removed.
+// During the switch, while nothing can be written, files that were sealed anew before are not
+// sealed again. Files that came since are sealed, and those that went are removed.
 TEST_P(EpochSwitch, uses_what_was_prepared_for_it) {
   const auto next = keys_after(GetParam());
   ASSERT_TRUE(database_->snapshot());
@@ -169,8 +169,8 @@ TEST_P(EpochSwitch, uses_what_was_prepared_for_it) {
   EXPECT_EQ(rows_on(disk_->process_kill(), keys_after(GetParam())).value(), rows_);
 }
 
-// A prepared file goes, or another one is put in its place. What took its place in the meantime
-// could differ from it, and would get the same nonces.
+// A prepared file is removed, or replaced by another one. If it were made again, its content could
+// differ, and the same nonces would be used twice.
 TEST_P(EpochSwitch, seals_no_salt_twice_under_one_key) {
   const auto next = keys_after(GetParam());
   for (const bool is_removed : {true, false}) {
@@ -235,7 +235,8 @@ TEST_P(EpochSwitch, reads_nothing_from_files_of_the_older_epoch) {
   EXPECT_EQ(read_rows(*database_).value(), rows_);
 }
 
-// All that there was, genuine under the older keys, file by file and all together.
+// All old files, which are genuine under the older keys, are put back: one by one, and all
+// together.
 TEST_P(EpochSwitch, refuses_every_file_of_the_older_epoch_that_is_put_back) {
   const auto before = disk_->process_kill();
   ASSERT_TRUE(begin());
@@ -246,7 +247,8 @@ TEST_P(EpochSwitch, refuses_every_file_of_the_older_epoch_that_is_put_back) {
     changed->store(path, before->load(path).value());
     const auto rows = rows_on(changed, keys_after(GetParam()));
     if (rows) {
-      // What nothing depends on any more: a log that is done, a manifest that is not the one.
+      // A file that the database no longer depends on: a log that is done, or a manifest that is
+      // not in use.
       EXPECT_EQ(*rows, rows_) << path;
       continue;
     }
@@ -264,9 +266,9 @@ TEST_P(EpochSwitch, refuses_every_file_of_the_older_epoch_that_is_put_back) {
   EXPECT_EQ(to_string(rows.error().code), to_string(ErrorCode::tampered)) << rows.error().message;
 }
 
-// What is genuine, but not what the database has: an older state of a file, or one of another
-// branch of history, put in the place of one that is open. The database itself reads and writes the
-// file that it opened.
+// Genuine files that are not those of the database: an older state of a file, or a file of another
+// branch of history, takes the place of an open file. The database itself goes on with the file
+// that it opened.
 class EpochSwitchOfOtherFiles : public EpochSwitch {
  protected:
   // The path of that ending with the largest number.
@@ -368,7 +370,7 @@ TEST_P(EpochSwitchOfOtherFiles, takes_no_table_of_another_branch) {
   EXPECT_GT(count, 0u);
 }
 
-// Power is lost at each change in turn. Which keyring counts, the marker says.
+// Power is lost at each change in turn. The marker says which keyring counts.
 TEST_P(EpochSwitch, keeps_every_row_wherever_power_is_lost) {
   unsigned before = 0;
   unsigned after = 0;

@@ -125,7 +125,7 @@ TEST(FramesFile, of_a_size_that_none_ever_has_is_refused_by_name) {
   }
 }
 
-// Headers that each claim the largest frame: to check them all would cost the square of the size.
+// Each header claims the largest frame, so checking all of them would cost the square of the size.
 TEST(FramesFile, full_of_headers_is_given_up_within_a_budget) {
   auto backing = make_volume();
   write_frames(backing, log_path, {100});

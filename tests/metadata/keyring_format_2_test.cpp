@@ -127,7 +127,7 @@ TEST(KeyringFormat2, changing_a_passphrase_changes_everything_that_depends_on_it
 
 // --- AUDIT F13: what a guesser learns.
 
-// One message and one code for whatever fails between a passphrase and the volume key.
+// Every failure between a passphrase and the volume key has the same message and the same code.
 TEST(KeyringFormat2, every_failure_of_a_passphrase_is_the_same_one) {
   const Error wrong = error_2(text_2(), secret("four"));
   EXPECT_EQ(wrong.code, ErrorCode::wrong_key);
@@ -183,7 +183,8 @@ TEST(KeyringFormat2, nothing_is_opened_behind_a_check_of_another_passphrase) {
   EXPECT_EQ(opened.error().code, ErrorCode::wrong_key);
 }
 
-// In format 1 such bytes open to something that is no private key. That, too, was told apart.
+// In format 1 such bytes open to something that is no private key. An earlier version had an error
+// of its own for that.
 TEST(KeyringFormat1, bytes_that_open_to_no_private_key_are_a_wrong_passphrase) {
   const NewKeyring made =
       make_2(recipients(passphrase("one"), passphrase("two")), EpochFormat::one);

@@ -119,7 +119,8 @@ TEST_F(KeyringKeeperTest, takes_nothing_from_who_does_not_know_the_volume_key) {
   EXPECT_EQ(on_disk(), 1u);
 }
 
-// A row that asks for a keyring which power loss can take away would lock everybody out.
+// If the row required a keyring that power loss can take away, no secret would open the volume any
+// more.
 TEST_F(KeyringKeeperTest, notes_nothing_when_a_copy_could_not_be_made_durable) {
   for (const std::uint32_t operation : {+tests::change_write, +tests::change_sync,
                                         +tests::change_rename, +tests::change_sync_directory}) {
@@ -132,7 +133,7 @@ TEST_F(KeyringKeeperTest, notes_nothing_when_a_copy_could_not_be_made_durable) {
       backing_->clear_failures();
       ASSERT_FALSE(done);
       EXPECT_TRUE(noted_.empty());
-      // What is on the disk is what the keeper goes on from.
+      // The keeper goes on from the keyring that is on the disk.
       EXPECT_EQ(on_disk(), keeper_->generation()) << done.error().message;
       EXPECT_TRUE(keeper_->replace(
           add_recipient(keeper_->current(), opened_.access, public_key(2)).value()));

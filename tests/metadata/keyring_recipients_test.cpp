@@ -186,8 +186,8 @@ TEST(KeyringRecipients, a_changed_passphrase_opens_instead_of_the_old_one) {
             ErrorCode::invalid_argument);
 }
 
-// What an old copy of the keyring gives the old passphrase must not be the key to what is wrapped
-// for this recipient later, say by a rotation.
+// The old passphrase still opens a private key in an old copy of the keyring. That key must not
+// open what is wrapped for this recipient later, for example by a rotation.
 TEST(KeyringRecipients, a_changed_passphrase_has_a_key_pair_of_its_own) {
   const auto [keyring, opened] = open(secret("two"));
   const auto next =
@@ -269,8 +269,8 @@ TEST(KeyringHostile, ten_thousand_recipients_are_refused_at_once) {
   EXPECT_NE(parsed.error().message.find("more than the 16777216 allowed"), std::string::npos);
 }
 
-// What the bounds allow may still be more than there is: that is told as such, by a process that
-// goes on, and is no verdict about the passphrase.
+// A cost within the bounds may still need more memory than there is. Then the error says so and the
+// process goes on. It is no verdict about the passphrase.
 TEST(KeyringHostile, a_memory_bomb_within_the_bounds_is_told_from_a_wrong_passphrase) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "the address sanitizer needs more address space than this test leaves";
@@ -303,7 +303,7 @@ TEST(KeyringHostile, no_more_than_the_limit_is_spent_before_anything_is_authenti
   const std::string text = text_of(made().keyring);
   EXPECT_EQ(error_with(text, {.work_kib = 2 * cheap, .memory_kib = cheap_kdf.memory_kib}).code,
             ErrorCode::exists);
-  // Memory of one, and work in all.
+  // The limits hold for the memory of one passphrase, and for the work of all.
   const Error memory = error_with(text, {.memory_kib = cheap_kdf.memory_kib - 1});
   EXPECT_EQ(memory.code, ErrorCode::not_permitted);
   EXPECT_NE(memory.message.find("--kdf-limit"), std::string::npos) << memory.message;
@@ -398,7 +398,7 @@ TEST(KeyringHostile, a_downgraded_suite_is_refused) {
   EXPECT_EQ(open_error(weaker, identity(0)), ErrorCode::tampered);
 }
 
-// An attacker adds himself, or a victim's recipient is replaced by his own.
+// An attacker adds a recipient, or replaces the victim's recipient by another one.
 TEST(KeyringHostile, a_recipient_added_or_exchanged_without_the_volume_key_is_refused) {
   const auto stranger =
       create_keyring(some_volume_id(), suite, recipients(public_key(1, "stranger"))).value();

@@ -106,8 +106,8 @@ TEST_F(KeyringRotationTest, ends_with_a_keyring_that_refuses_a_superblock_of_the
   EXPECT_EQ(to_string(refused.error().code), to_string(ErrorCode::tampered));
 }
 
-// AUDIT F1: a removed recipient has the older volume key, and MACs what he likes while a rotation
-// is under way, however long it is paused.
+// AUDIT F1: a removed recipient has the older volume key, and can make a MAC for any superblock
+// while a rotation is under way, however long it is paused.
 TEST_F(KeyringRotationTest, takes_no_superblock_that_somebody_makes_with_the_older_key) {
   const auto before = open();
   ASSERT_TRUE(before);

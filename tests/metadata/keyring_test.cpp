@@ -176,7 +176,8 @@ TEST(Keyring, is_tampered_with_after_any_forged_field) {
     EXPECT_EQ(keyring_open_error(forge(volume().text, change), secret("one")), ErrorCode::tampered)
         << "change " << index++;
   }
-  // What makes a passphrase fail is not told from a wrong one; another recipient tells.
+  // A change that makes a passphrase fail looks like a wrong passphrase. Another recipient shows
+  // the difference.
   const std::string resalted = forge(
       volume().text, [](json& f) { f["recipients"][0]["kdf"]["salt"] = to_base64(Bytes(32)); });
   EXPECT_EQ(keyring_open_error(resalted, secret("one")), ErrorCode::wrong_key);
@@ -184,7 +185,8 @@ TEST(Keyring, is_tampered_with_after_any_forged_field) {
   EXPECT_EQ(keyring_open_error(resalted, identity(0)), ErrorCode::tampered);
 }
 
-// Anybody can wrap a key of his own to the public keys in a keyring and make everything else fit.
+// An attacker can wrap another volume key with the public keys in a keyring, and make everything
+// else fit.
 TEST(Keyring, substituted_around_an_attackers_volume_key_is_tampered_with) {
   const json ours = json::parse(volume().text);
   auto attacker =
@@ -205,7 +207,7 @@ TEST(Keyring, substituted_around_an_attackers_volume_key_is_tampered_with) {
   const std::string text = encode_keyring(forged, *attacker.keys);
   EXPECT_EQ(keyring_open_error(text, secret("one")), ErrorCode::tampered);
   EXPECT_EQ(keyring_open_error(text, secret("two")), ErrorCode::tampered);
-  // For a bare RSA key nothing in the volume can tell; the pinned fingerprint does.
+  // With a bare RSA key nothing in the volume shows the forgery. Only the pinned fingerprint does.
   const auto opened = open_keyring_text(text, identity(0));
   ASSERT_TRUE(opened);
   EXPECT_NE((*opened)->fingerprint(), volume().fingerprint);

@@ -356,8 +356,8 @@ TEST(MemoryBacking, random_changes_read_back_as_from_a_string) {
   EXPECT_EQ(text_of(*backing->process_kill(), "a"), expected);
 }
 
-// A snapshot is one moment: what was written after a sync of another file had returned is never
-// there without what that sync saved.
+// A snapshot is one moment. If it has bytes that were written after a sync of another file, it also
+// has what that sync saved.
 TEST(MemoryBacking, snapshots_are_a_moment_that_all_threads_agree_on) {
   auto backing = MemoryBacking::create();
   auto first = make_durable(*backing, "first", "00000000");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What RocksDB writes, whichever version is linked: nothing that the oldest one (7.8) or
-// metadata/rescue cannot read. First the options that decide it, by their names, so that a default
-// that changes is found; then the files themselves.
+// The files that RocksDB writes, whichever version is linked, must hold nothing that the oldest
+// version (7.8) or metadata/rescue cannot read. First the options that decide it, by their names,
+// so that a default that changes is found; then the files themselves.
 #include <gtest/gtest.h>
 #include <rocksdb/convenience.h>
 #include <rocksdb/table.h>

@@ -9,8 +9,9 @@
 namespace nacre::tests {
 namespace {
 
-// RocksDB removes what a manifest was to name when the write of it failed: so that may not come to
-// be written after all, and what may be named on the medium stays until there is another manifest.
+// If a write of the manifest fails, RocksDB removes the files that the write was to name. So that
+// write must never reach the medium later. And files that the manifest on the medium may name must
+// stay until there is another manifest.
 TEST(SealedFileSystem, a_manifest_whose_write_failed_names_nothing_that_is_gone) {
   const auto backing = MemoryBacking::create();
   metadata::SealedFileSystem files(backing, make_keys(), false, padding_under_test());

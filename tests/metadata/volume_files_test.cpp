@@ -249,7 +249,7 @@ TEST(VolumeFiles, of_another_volume_put_in_place_are_tampered_with) {
   }
 }
 
-// An update of the keyring that was interrupted leaves the newer one in charge.
+// After an interrupted update of the keyring, the newer one counts.
 TEST(VolumeFiles, updated_with_power_lost_at_every_change_open_old_or_new) {
   const auto whole = MemoryBacking::create();
   const auto made = make(*whole, recipients(public_key(0)));

@@ -55,7 +55,7 @@ class Tending {
   Tending(const Tending&) = delete;
   Tending& operator=(const Tending&) = delete;
 
-  // What went wrong since the last call.
+  // Returns the error since the last call, if there was one.
   Result<> note_call() {
     std::lock_guard lock(mutex_);
     if (++calls_ % calls_in_turn == 0) wake_.notify_one();
@@ -100,7 +100,8 @@ class FilesUnderTest {
     return {};
   }
 
-  // An error is a difference too. Without one: what is wrong, or nothing.
+  // Makes the call. An error counts as a difference. Otherwise returns what differs, or an empty
+  // text.
   Result<std::string> carry_out(const Call& call) {
     if (tending_) NACRE_TRY(tending_->note_call());
     Bytes& model = models_.at(call.file);
@@ -370,7 +371,7 @@ std::vector<Call> shrink_calls(const FileCallsProfile& profile, std::vector<Call
       candidate.insert(candidate.end(), calls.begin() + static_cast<std::ptrdiff_t>(behind),
                        calls.end());
       if (const auto still = differs(candidate)) {
-        // What comes behind the difference is of no use.
+        // Calls after the difference are left out.
         candidate.resize(std::min(candidate.size(), still->call + 1));
         calls = std::move(candidate);
         shrunk = true;

@@ -59,8 +59,8 @@ struct FileCallsProfile {
   bool is_tended = false;
   std::uint64_t file_size_max = 600'000;
   std::uint64_t write_size_max = 128'000;
-  // Mostly a file holds a state of this many bytes that is rewritten in place, dozens of times on
-  // end. 0: that comes seldom.
+  // If not 0: mostly a file holds a state of this many bytes, which is rewritten in place dozens of
+  // times in a row. 0: that happens seldom.
   std::uint64_t state_size_bytes = 0;
 };
 

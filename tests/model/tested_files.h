@@ -46,13 +46,14 @@ class TestedFiles {
   virtual Result<> sync(unsigned file) = 0;
   virtual Result<> commit() = 0;
   virtual Result<> compact() = 0;  // all that is worth it; commits
-  // What is dirty becomes rows and records, without a commit. A volume does so by itself only.
+  // Turns dirty bytes into rows and records, without a commit. A volume does so by itself only.
   virtual Result<> flush() = 0;
-  // Every chunk that is in pieces becomes one, and inlined writes become records. Likewise.
+  // Merges every chunk that is in pieces, and turns inlined writes into records, without a commit.
+  // A volume does so by itself only.
   virtual Result<> tidy() = 0;
   // Other files take the cache of clean chunks.
   virtual Result<> evict() = 0;
-  // What a background would do, whatever happens meanwhile. On a thread of its own.
+  // Does the work of a background thread, during any other call. Called on a thread of its own.
   virtual Result<> tend() = 0;
 };
 

@@ -199,7 +199,7 @@ class VolumeModel : public ComparedVolume {
     std::erase(held_, file);
   }
 
-  // node lost a name: when that was the last, it is held or gone.
+  // Called when node lost a name. If that was its last one, the node is now held or gone.
   void note_removed(const ModelNodePtr& node) {
     if (!node || node->link_count > 0) return;
     if (lookups_[node->inode] > 0) held_.push_back(node);
@@ -424,7 +424,7 @@ class VolumeModel : public ComparedVolume {
     ASSERT_TRUE(volume_);
     model_ = durable_.snapshot_after_sync_all();
     forget_kernel_state();
-    // What was not synced is some earlier state of its own; from now on it is what it is.
+    // A file that was not synced has some earlier state. From now on the model has that state.
     for (const ModelNodePtr& file : model_.files()) {
       if (file->content_known) continue;
       file->content = read(file->inode);

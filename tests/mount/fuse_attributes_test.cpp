@@ -279,7 +279,7 @@ TEST_F(FuseSetId, without_group_execution_go_unless_a_member_of_the_group_did_it
   }
 }
 
-// There he has every capability, but not over this mount.
+// In a user namespace of its own, the process has every capability, but not over this mount.
 TEST_F(FuseSetId, go_when_root_of_a_user_namespace_of_his_own_writes) {
   constexpr int no_namespace = 77;
   const auto in_a_namespace = [&](auto change) {
@@ -462,7 +462,7 @@ TEST_F(FuseFlags, append_only_files_and_directories_take_no_chosen_times) {
         << name;
     EXPECT_GT(stat_of(path(name)).st_mtime, 1000) << name;
   }
-  // What was appended brings its time along.
+  // Appended bytes bring their time along.
   const time_t before = stat_of(path("f")).st_mtime;
   const File file(path("f"), O_WRONLY | O_APPEND);
   ASSERT_EQ(write(file, "two", 3), 3);

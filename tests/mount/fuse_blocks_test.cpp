@@ -31,7 +31,8 @@ class FuseBlocks : public FuseMount {
     return shown.st_blocks * 512;
   }
   off_t shown_bytes(std::string_view name) const { return stat_of(path(name)).st_blocks * 512; }
-  // What so many bytes at the start of a file take: the volume in memory has whole blocks.
+  // The bytes that st_blocks counts for this many bytes at the start of a file. The volume in
+  // memory has whole blocks.
   off_t taken(off_t size) const {
     const off_t unit = has_memory_volume() ? block : 512;
     return (size + unit - 1) / unit * unit;

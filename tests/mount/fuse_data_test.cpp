@@ -18,7 +18,7 @@ namespace {
 
 class FuseData : public FuseMount {
  protected:
-  // What the volume holds, whatever the kernel keeps.
+  // The content that the volume holds, whatever the kernel has cached.
   std::string kept(std::string_view name) {
     const metadata::InodeNumber inode = inode_of(path(name));
     Bytes bytes(volume().attributes(inode)->size);

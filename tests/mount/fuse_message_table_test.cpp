@@ -61,7 +61,7 @@ std::string words_of(Counts counts) {
   return words.empty() ? "none" : words;
 }
 
-// What a row works on: a folder of its own in the mount, which the kernel knows.
+// The place of a row's calls: a folder of its own in the mount, which the kernel knows.
 class Place {
  public:
   explicit Place(std::string folder) : folder_(std::move(folder)) {}

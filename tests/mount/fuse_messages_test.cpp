@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel asks and what it no longer asks: the facts that the FUSE layer's speed rests on.
+// The messages that the kernel sends, and those that it no longer sends. The speed of the FUSE
+// layer depends on them.
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
@@ -44,8 +45,8 @@ TEST_F(FuseMessages, opening_and_closing_costs_nothing_after_the_first_time) {
       closedir(directory);
     }
   };
-  // The kernel keeps what it need not ask in bit fields that it changes without a lock: one may be
-  // lost to a change of its neighbour and is asked for once more.
+  // The kernel notes in bit fields which messages it need not send, and changes them without a
+  // lock. So a note may be lost to a change of its neighbour, and the message is sent once more.
   EXPECT_EQ(fewest(0, opens, open_all), 0u);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A mounted volume in memory for tests, and what they do with it. Whatever a test does, also when
-// it crashes, nothing stays mounted: a child waits for the end of the process and cleans up.
+// A mounted volume in memory for tests, and helpers for using it. Nothing stays mounted, even if a
+// test crashes: a child process waits for the end of the test and cleans up.
 #pragma once
 
 #include <sys/stat.h>
@@ -132,8 +132,9 @@ inline bool is_root() {
 }
 // Makes the kernel forget clean pages, names and inodes. Root only.
 void drop_kernel_caches();
-// The fewest that `messages` counted of several runs of `work`; stops at the first run that is
-// within `enough`. For what holds while the kernel remembers, which others may make it forget.
+// Runs `work` several times, and returns the fewest messages that `messages` counted. Stops at the
+// first run with at most `enough`. For promises that hold while the kernel remembers something,
+// which other processes may make it forget.
 std::uint64_t fewest(std::uint64_t enough, const std::function<std::uint64_t()>& messages,
                      const std::function<void()>& work);
 

@@ -119,7 +119,7 @@ TEST_F(FuseNames, rename_in_all_its_ways) {
   EXPECT_EQ(get(path("b")), "new");
 }
 
-// What overlayfs needs of its upper directory.
+// A whiteout after a rename, which overlayfs needs in its upper directory.
 TEST_F(FuseNames, rename_can_leave_a_whiteout) {
   const auto rename_with = [&](const char* from, const char* to, unsigned flags) {
     return errno_of(
@@ -288,7 +288,8 @@ TEST_F(FuseNames, listing_while_names_go_and_come_misses_and_repeats_nothing) {
   for (std::vector<std::string> names = reader.next(); !names.empty(); names = reader.next()) {
     for (const std::string& name : names)
       ++seen[name];
-    // Takes away half of what was just listed, and as many that may come, and adds some.
+    // Removes half of the names that were just listed, and as many that may come later, and adds
+    // some names.
     for (std::size_t i = 0; i < names.size(); i += 2) {
       if (names[i].starts_with("file-") && unlink(path(names[i]).c_str()) == 0) {
         removed.insert(names[i]);

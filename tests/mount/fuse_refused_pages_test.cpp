@@ -43,8 +43,8 @@ class FuseRefusedPages : public FuseMount {
     EXPECT_TRUE(volume().read(inode, 0, bytes));
     return std::string(as_text(bytes));
   }
-  // What the daemon has begun to tell the kernel is told when this returns: the answer comes from
-  // the thread that does so.
+  // Returns when the daemon has told the kernel all that it has begun to tell it: the answer comes
+  // from the thread that does that.
   void wait_for_the_kernel() {
     const File other(path("other"), O_RDONLY);
     EXPECT_EQ(lseek(other, 0, SEEK_HOLE), 5);
@@ -143,7 +143,7 @@ TEST_F(FuseRefusedPages, that_are_dirty_again_are_written_not_lost) {
     std::memset(mapped, 'B', size);
     EXPECT_EQ(errno_of([&] { return msync(mapped, size, MS_SYNC); }), ENOSPC);
     memory().limit_room(plenty);
-    // Beside the daemon, which has just begun to make the kernel drop them.
+    // Writes the pages while the daemon has just begun to make the kernel drop them.
     for (std::size_t at = 0; at < size; at += 4096)
       mapped[at] = content;
     wait_for_the_kernel();  // until then every sync reports the refusal

@@ -68,7 +68,7 @@ TEST_F(FuseSeek, data_and_holes_are_told_from_each_other_in_blocks) {
   EXPECT_EQ(lseek(small, 0, SEEK_DATA), unit);
 }
 
-// An archiver that looks at a sparse file while a program fills it.
+// An archiver reads a sparse file while a program fills it.
 TEST_F(FuseSeek, holes_that_fill_up_to_the_end_leave_the_one_at_the_end) {
   const File file(path("f"), O_RDWR | O_CREAT);
   ASSERT_EQ(ftruncate(file, 8 * block), 0);

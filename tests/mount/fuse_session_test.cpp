@@ -111,7 +111,7 @@ TEST_F(FuseSessionLife, leaves_its_users_nothing_to_write_into) {
   told([&] { return openat(folder, "other", O_WRONLY); });
   told([&] { return openat(folder, "new", O_WRONLY | O_CREAT, 0644); });
   told([&] { return fsync(log); });
-  // In a child: the store is the end of who makes it.
+  // Runs in a child process, since the store ends the process that makes it.
   const pid_t child = fork();
   if (child == 0) {
     signal(SIGBUS, SIG_DFL);

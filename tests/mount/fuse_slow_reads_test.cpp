@@ -66,9 +66,9 @@ class FuseSlowReads : public FuseMount {
     }
   }
   std::string slow_path(int i) const { return path(fmt::format("slow{}", i)); }
-  // Much longer than what is read of it. Of a file that ends where a read ends the kernel takes all
-  // for read-ahead; that it leaves out when it has many requests under way, and then reads page by
-  // page with requests that no limit counts.
+  // Files much longer than the part that is read. If a file ends where a read ends, the kernel
+  // makes all of it read-ahead. It leaves read-ahead out if it has many requests under way, and
+  // then reads page by page, with requests that no limit counts.
   static std::string content(int i) { return std::string(64 << 10, static_cast<char>('a' + i)); }
   static constexpr std::size_t read_size = 8192;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stamps that the daemon gives and stamps that the kernel gives in its place are of one clock: what
-// is changed later never looks older. make, ninja and editors compare them.
+// Time stamps of the daemon, and those that the kernel sets itself, come from one clock: a later
+// change never looks older. make, ninja and editors compare them.
 #include <fcntl.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -29,7 +29,7 @@ class FuseTimes : public FuseMount {
   Stamp modified(const std::string& path) const { return to_stamp(stat_of(path).st_mtim); }
   Stamp changed(const std::string& path) const { return to_stamp(stat_of(path).st_ctim); }
 
-  // Each changes something and says its new stamp.
+  // A call that changes something and returns its new time stamp.
   using Act = std::function<Stamp()>;
   std::map<std::string, Act> acts() {
     return {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rings: what they may take, what happens when the system refuses them, and their end.
+// The rings of io_uring: how much memory they may take, what happens if the system refuses them,
+// and how they end.
 #include <fcntl.h>
 #include <linux/fuse.h>
 #include <sys/file.h>
@@ -124,7 +125,7 @@ TEST(UringToken, leads_back_and_is_no_number_of_the_kernels) {
   EXPECT_FALSE(fs::is_uring_token(123456));
 }
 
-// Refuses one thing and counts how often it was asked for.
+// A system that refuses one call, and counts how often it was made.
 class RefusingSystem : public fs::UringSystem {
  public:
   int set_up(unsigned entry_count, io_uring& ring, io_uring_params& parameters) override {

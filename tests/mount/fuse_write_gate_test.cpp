@@ -27,7 +27,8 @@ class FuseWriteGate : public FuseMount {
   std::uint64_t kept_size(std::string_view name) {
     return volume().attributes(inode_of(path(name)))->size;
   }
-  // An open file that the volume refused pages of, whose writer was told, once they are gone.
+  // An open file of which the volume refused pages. Returns when its writer has got the error and
+  // the pages are gone.
   File refused(std::string_view name) {
     put(path(name), "text");
     File file(path(name), O_RDWR | O_APPEND);
@@ -41,7 +42,8 @@ class FuseWriteGate : public FuseMount {
   }
 };
 
-// A log goes on after errors. What write() took is there but for one line.
+// A program goes on writing its log after errors. The file has all lines that write() took, except
+// for one.
 TEST_F(FuseWriteGate, a_log_keeps_the_lines_that_were_taken) {
   NACRE_NEEDS_MEMORY_VOLUME();
   constexpr std::size_t line_size = 64u << 10;
@@ -92,7 +94,7 @@ TEST_F(FuseWriteGate, stays_closed_whatever_brings_the_kernel_attributes) {
   }
 }
 
-// The answers to these the kernel takes whatever it was told before.
+// The kernel accepts the answers to these requests, whatever it was told before.
 TEST_F(FuseWriteGate, is_closed_again_by_the_next_page_after_a_change) {
   NACRE_NEEDS_MEMORY_VOLUME();
   const File file = refused("f");
@@ -161,8 +163,8 @@ TEST_F(FuseWriteGate, is_closed_for_files_that_are_made_or_emptied_while_the_dis
   EXPECT_EQ(get(path("new")), "wwwww");
 }
 
-// Attributes of such a file hold for no time at all, so readers at its end ask as writers do: those
-// who made it, and their children who got it open.
+// The kernel may not cache attributes of such a file, so readers at its end ask as writers do.
+// These are the process that made the file, and its children that got it open.
 TEST_F(FuseWriteGate, is_open_for_readers_of_a_file_that_was_made_while_the_disk_is_full) {
   NACRE_NEEDS_MEMORY_VOLUME();
   put(path("old"), "text");

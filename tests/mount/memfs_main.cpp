@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // memory_mount MOUNTPOINT [OPTIONS]: serves a volume in memory until it is unmounted or told to
-// end. What the kernel's path costs without any volume below it: the floor for benchmarks, and
-// where the POSIX suites tell faults of the FUSE layer from those of the volume. OPTIONS as after
-// -o.
+// end. It shows the cost of the way through the kernel without a volume below it, which is the
+// floor for benchmarks. With it the POSIX suites tell faults of the FUSE layer from those of the
+// volume. OPTIONS as after -o.
 #include <csignal>
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pages are to go after which refusals.
+// Which pages the kernel must drop after which refusals.
 #include "fs/fuse/refused_pages.h"
 
 #include <gtest/gtest.h>

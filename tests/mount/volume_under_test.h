@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is mounted: the volume in memory, so that failures are the FUSE layer's, or, with
-// NACRE_FUSE_VOLUME=nacre in the environment, the real volume over a directory in memory, so that
-// both are shown to fit.
+// The volume that is mounted. Usually it is the volume in memory, so that every failure is the FUSE
+// layer's. With NACRE_FUSE_VOLUME=nacre in the environment it is the real volume over a directory
+// in memory, which shows that both fit together.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// For LD_PRELOAD: the date is what the system says and so many seconds more, which a test may
-// change at any time in the file that NACRE_CLOCK_STEP names (8 bytes, the machine's order). Clocks
-// that only go forward stay as they are.
+// For LD_PRELOAD: adds a number of seconds to the date. A test may change that number at any time,
+// in the file that NACRE_CLOCK_STEP names (8 bytes, in the machine's byte order). Clocks that only
+// go forward stay as they are.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// For LD_PRELOAD: a disk that fails. What a program reads, writes or syncs at a place in a file,
-// and what it changes in a folder, fails with the error number that a test puts into the file that
-// NACRE_DISK_ERROR names (4 bytes, the machine's order); 0: all is well. /dev/fuse, sockets and
-// logs are used by other calls.
+// For LD_PRELOAD: a disk that fails. Reads, writes and syncs at a place in a file, and changes in a
+// folder, fail with an error number. A test puts it into the file that NACRE_DISK_ERROR names (4
+// bytes, in the machine's byte order); 0 means no failure. /dev/fuse, sockets and logs are used by
+// other calls, which do not fail.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>

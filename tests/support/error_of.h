@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The error of a Result, for tests that expect one. To read error() of a Result that has a value is
-// undefined, and what it gives may well be 0, which is ErrorCode::corrupt: a test written that way
-// passes where nothing failed.
+// The error of a Result, for tests that expect one. Reading error() of a Result that has a value is
+// undefined. It may well return 0, which is ErrorCode::corrupt, so a test written that way would
+// pass although nothing failed.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -52,10 +52,10 @@ struct InjectedFailure {
   std::uint64_t skip = 0;       // matching operations that still succeed
   std::uint64_t count = ~0ull;  // matching operations that then fail
   ErrorCode code = ErrorCode::io;
-  // A failing write leaves the first half of its bytes. A read does not fail then, but gives the
-  // first half of what was asked for, as if the file ended there.
+  // A write fails and leaves the first half of its bytes. A read does not fail, but returns the
+  // first half of the bytes, as if the file ended there.
   bool partial = false;
-  bool flip = false;  // a read does not fail; its last byte that is not 0 has one bit wrong
+  bool flip = false;  // a read succeeds, but one bit of its last byte that is not 0 is flipped
 };
 
 class MemoryBacking final : public metadata::BackingDirectory {
@@ -66,10 +66,11 @@ class MemoryBacking final : public metadata::BackingDirectory {
   // --- Losing power. Snapshots are directories of their own, with everything in them durable, no
   // failures set and the change count at 0; this one and its open files stay as they are.
 
-  // What may be found after power is lost now. Equal seeds and states give equal results. Seed 0
-  // loses all that may be lost, seed 1 keeps all of it, any other one chooses at random.
+  // The directory as it may be found after a power loss at this moment. Equal seeds and states give
+  // equal results. Seed 0 loses all that may be lost, seed 1 keeps all of it, any other one chooses
+  // at random.
   std::shared_ptr<MemoryBacking> power_loss(std::uint64_t seed) const;
-  // What is found after the process alone was killed: everything.
+  // The directory as it is found after only the process was killed: nothing is lost.
   std::shared_ptr<MemoryBacking> process_kill() const;
 
   // --- Failing.
@@ -79,34 +80,38 @@ class MemoryBacking final : public metadata::BackingDirectory {
   // How often these operations were called, reads included.
   std::uint64_t operation_count(std::uint32_t operations) const;
   // From change number on, every operation fails with io, reads too. The change of that very number
-  // was under way: it fails, but power_loss() may keep it as if unsynced, wholly or in part.
+  // was under way. It fails as well, but power_loss() may keep it like an unsynced change, wholly
+  // or in part.
   void fail_at(std::uint64_t number);
-  // No operation from now on does anything but fail: what is left of the process cannot write.
+  // From now on every operation fails. So threads that are left of a killed process cannot write.
   void stop();
   void inject(InjectedFailure failure);
   void clear_failures();  // those of fail_at(), stop() and inject()
   // Every change fails with read_only, as on a medium that is mounted so.
   void set_read_only(bool read_only);
-  // Called before each read, and each change of a file or folder, on the thread that makes it and
-  // under no lock: a disk is as slow there as this takes. None: an empty function.
+  // Called before each read and each change of a file or folder, on the calling thread and under no
+  // lock. The operation waits for it, so it can stand for a slow disk. An empty function removes
+  // it.
   using Watcher = std::function<void(std::uint32_t operation, std::string_view path)>;
   void watch(Watcher watcher);
-  // Bytes that files may take together (the sum of their sizes); past it writes fail with no_space.
+  // The most bytes that all files may take together (the sum of their sizes). Beyond that writes
+  // fail with no_space.
   void set_capacity(std::uint64_t bytes);
-  // The same by a quota, which space() does not show.
+  // The same as a quota, which space() does not show.
   void set_quota(std::uint64_t bytes);
   // Files that are open now.
   std::uint64_t open_file_count() const;
 
-  // --- The hand of an attacker or of a test: durable at once, and with it earlier changes of the
-  // same folder; not numbered, never failed.
+  // --- Changes by an attacker or by the test itself. They are durable at once, and with them
+  // earlier changes of the same folder. They are not numbered and never fail.
 
   std::vector<std::string> files() const;  // paths of all files, sorted
   std::optional<Bytes> load(std::string_view path) const;
   // Makes or replaces a file and, where it lies in one, its folder.
   void store(std::string_view path, ByteView content);
   void erase(std::string_view path);
-  // The 512 bytes at offset cannot be read any more (io), under whatever name; copies can.
+  // From now on the 512 bytes at offset cannot be read (io), under any name of the file. Snapshots
+  // of the directory have no bad block.
   void set_bad_block(std::string_view path, std::uint64_t offset);
 
   // --- BackingDirectory. Paths as in metadata/backing/path.h.

@@ -19,15 +19,15 @@
 namespace nacre::tests {
 
 inline constexpr std::uint64_t unlimited_bytes = ~0ull;
-// At names and sizes: neither numbered nor injectable.
+// A look at names or sizes. It is not numbered, and no failure can be injected.
 inline constexpr std::uint32_t operation_look = 0;
 
-// What becomes of an operation.
+// The decision about an operation.
 struct Admission {
   std::optional<Error> error;
   bool takes_effect = true;
-  bool is_partial = false;  // a write or read: with the first half of its bytes
-  bool is_flipped = false;  // a read: with one bit wrong
+  bool is_partial = false;  // a write or read takes only the first half of its bytes
+  bool is_flipped = false;  // a read returns one flipped bit
 };
 
 struct MemoryBacking::State {
@@ -44,16 +44,16 @@ struct MemoryBacking::State {
   std::vector<InjectedFailure> failures;
   std::shared_ptr<const Watcher> watcher;
 
-  // Without the mutex.
+  // Called without the mutex.
   void announce(std::uint32_t operation, std::string_view path) const;
-  // All below with mutex held.
+  // The following functions are called with the mutex held.
   Admission admit(std::uint32_t operation, std::string_view path);
   Result<MemoryFolder*> folder(std::string_view name) const;
   Result<FolderEntry> entry(std::string_view path) const;
   Result<void> check_space(const MemoryFile& file, std::uint64_t size) const;
 };
 
-// file is open in it, under path.
+// Makes an open file of this state, for file, which was opened under path.
 std::unique_ptr<metadata::BackingFile> open_memory_file(std::shared_ptr<MemoryBacking::State> state,
                                                         std::shared_ptr<MemoryFile> file,
                                                         std::string path, bool writable);

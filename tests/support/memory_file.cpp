@@ -67,7 +67,8 @@ void MemoryFile::apply(SparseBytes& content, const Change& change) {
 void MemoryFile::apply_torn(SparseBytes& content, const Change& change, std::mt19937_64& random) {
   const ByteView bytes = change.bytes;
   const std::uint64_t end = change.offset + bytes.size();
-  // Two shapes: all up to some sector, as when a write is cut; and sectors here and there.
+  // Torn writes have two shapes: all sectors up to some place, as when a write is cut off, or
+  // single sectors anywhere.
   const bool is_prefix = flip_coin(random);
   const std::uint64_t cut = change.offset + random() % bytes.size();
   for (std::uint64_t at = change.offset; at < end;) {

@@ -33,9 +33,9 @@ class MemoryFile {
   }
   void write(std::uint64_t offset, ByteView bytes);
   void truncate(std::uint64_t size);
-  // Makes all changes durable but those that a failed sync lost hold of.
+  // Makes all changes durable except those that an earlier failed sync covered.
   void sync();
-  // A sync that failed: no later one vouches for the changes so far.
+  // Notes a sync that failed. No later sync makes the changes so far durable.
   void fail_sync();
 
   // What power loss leaves.
@@ -44,8 +44,8 @@ class MemoryFile {
  private:
   enum class Fate : std::uint8_t {
     pending,   // the next sync makes it durable
-    doubtful,  // a sync failed: may survive, may not, for ever
-    certain,   // durable, but on top of a doubtful one
+    doubtful,  // covered by a failed sync: it may or may not survive, whatever follows
+    certain,   // durable, but made after a doubtful change
   };
   struct Change {
     Fate fate = Fate::pending;

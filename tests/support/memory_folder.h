@@ -39,10 +39,10 @@ class MemoryFolder {
   const FolderEntry* find(std::string_view name) const;
   void change(Change change);
   void sync();
-  // Durable at once, and with it all changes before.
+  // Sets an entry durably, and makes all earlier changes durable.
   void place(const std::string& name, FolderEntry entry);
 
-  // What power loss leaves, files and folders below included.
+  // The folder as power loss leaves it, with all files and folders below.
   std::shared_ptr<MemoryFolder> survive(Survival survival, std::mt19937_64& random) const;
   // Whether a name in it or below leads to the file.
   bool names(const MemoryFile& file) const;

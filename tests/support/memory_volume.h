@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Volume in memory: no engine, no tables, no disk. Tests of the FUSE layer mount it, so that what
-// they find is the FUSE layer's; benchmarks mount it to see what the way through the kernel costs.
-// It keeps the contract of fs/volume/volume.h; durability means nothing here.
+// A Volume in memory: no engine, no tables, no disk. Tests of the FUSE layer mount it, so that
+// every failure is the FUSE layer's. Benchmarks mount it to measure the cost of the way through the
+// kernel. It keeps the contract of fs/volume/volume.h; durability means nothing here.
 //
 // Thread-safe. Locks: tree_ (shared to look, exclusive to change names or attributes), then a
 // node's data_mutex.
@@ -47,12 +47,13 @@ class MemoryVolume final : public fs::Volume {
   void before_reads(InodeNumber inode, std::function<Result<>()> call);
   // The same before each later write, also of bytes that the kernel took from a program before.
   void before_writes(InodeNumber inode, std::function<Result<>()> call);
-  // Writes use up this many bytes, and none comes back; then they fail with no_space.
+  // From now on writes may use up this many bytes, of which none is ever freed. Then writes fail
+  // with no_space.
   void limit_room(std::uint64_t bytes) { room_bytes_ = static_cast<std::int64_t>(bytes); }
   std::uint64_t room_bytes() const {
     return static_cast<std::uint64_t>(std::min<std::int64_t>(room_bytes_, pretended_bytes));
   }
-  // Each lookup of the name, in whatever directory, calls it first, holding nothing.
+  // Each lookup of the name, in any directory, first calls the function, without holding a lock.
   void before_lookups(std::string name, std::function<void()> call);
   // While held, sync_inode() calls done later, when they are no longer held.
   void hold_syncs(bool held);
@@ -176,7 +177,7 @@ class MemoryVolume final : public fs::Volume {
   void drop_if_unused(Node& node);
   bool is_below(const Node& node, const Node& ancestor);
   static Attributes snapshot(Node& node);
-  // False, and none is taken, where there is not so much.
+  // Takes room for bytes. Returns false and takes none if there is not enough.
   bool take_room(std::uint64_t bytes);
   // A file loses security.capability when its content changes, even if its owner changes it.
   Result<> drop_capability(InodeNumber inode);

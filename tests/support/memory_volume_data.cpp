@@ -56,7 +56,7 @@ void MemoryVolume::copy_in(Node& node, std::uint64_t offset, ByteView bytes) {
 }
 
 void MemoryVolume::zero(Node& node, std::uint64_t offset, std::uint64_t length) {
-  // Only blocks that are there matter: the range may be far longer than they are.
+  // Only existing blocks are visited, since the range may be far longer than they are.
   const std::uint64_t end = offset + length;
   auto block = node.blocks.lower_bound(offset / block_size_bytes);
   while (block != node.blocks.end() && block->first * block_size_bytes < end) {
@@ -74,7 +74,8 @@ void MemoryVolume::zero(Node& node, std::uint64_t offset, std::uint64_t length) 
 
 void MemoryVolume::resize(Node& node, std::uint64_t size) {
   std::lock_guard lock(node.data_mutex);
-  // What is cut off never comes back: zeros up to the end of the last block, no block past it.
+  // Bytes that are cut off must never come back: the last block is filled with zeros, and later
+  // blocks are removed.
   if (size < node.attributes.size) zero(node, size, file_size_max - size);
   node.attributes.size = size;
 }
@@ -138,7 +139,7 @@ Result<> MemoryVolume::write(InodeNumber inode, std::uint64_t offset, ByteView b
     return fail(ErrorCode::not_permitted);
   }
   if ((attributes.flags & metadata::inode_flag_append) != 0 && offset < attributes.size) {
-    // The kernel writes back whole pages: what is there already may come again.
+    // The kernel writes back whole pages, so the same bytes may be written again.
     Bytes there(std::min<std::uint64_t>(bytes.size(), attributes.size - offset));
     copy_out(*node, offset, there);
     if (!std::equal(there.begin(), there.end(), bytes.begin())) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes that no codec makes smaller, the same for the same seed. Made by words: tests make
-// megabytes of them, and are compiled without optimising.
+// Bytes that no codec makes smaller, the same for the same seed. They are made word by word, since
+// tests make megabytes of them and are compiled without optimization.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@ struct OperationCounts {
   std::uint64_t gets = 0;        // single rows, whether the groups or RocksDB answered
   std::uint64_t many_gets = 0;   // looks for many rows at once
   std::uint64_t iterators = 0;   // scans, and looks for the last row of a range
-  std::uint64_t rows_read = 0;   // that RocksDB was asked for, or gave in a scan
+  std::uint64_t rows_read = 0;   // asked of RocksDB, or returned by it in a scan
   std::uint64_t puts = 0;        // into the open group
   std::uint64_t erases = 0;      // from it
   std::uint64_t batches = 0;     // groups written as one WriteBatch with one sync of the log
@@ -44,8 +44,8 @@ ByteCounts operator-(const ByteCounts& after, const ByteCounts& before);
 struct TableCounters {
   std::atomic<std::uint64_t> gets{0}, many_gets{0}, iterators{0}, puts{0}, erases{0}, batches{0},
       batch_rows{0};
-  // Rows of the table chunks that scans and looks for a last row went over though they were erased:
-  // each costs them as much as one that is there.
+  // Erased rows of the table chunks that scans, or looks for a last row, had to pass. Each costs as
+  // much as a row that exists.
   std::atomic<std::uint64_t> erased_chunks_passed{0};
 };
 struct DiskCounters {

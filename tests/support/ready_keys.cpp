@@ -26,7 +26,7 @@ namespace {
 
 constexpr unsigned ready_keys_max = 16;
 
-// By name: most programs that this is loaded into have no OpenSSL.
+// Looks the function up by name, since most programs that load this library have no OpenSSL.
 template <typename Function>
 Function openssl(const char* name) {
   return reinterpret_cast<Function>(::dlsym(RTLD_DEFAULT, name));

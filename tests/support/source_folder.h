@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the tree lies that the tests were built from. Only one small source knows: a compiler cache
-// would know none of the others in the next clone.
+// The path of the source tree from which the tests were built. Only one small source file contains
+// it. So a compiler cache can reuse all others in the next clone.
 #pragma once
 
 #include <string>

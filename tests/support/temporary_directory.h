@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fresh directory that goes, with all in it, when the test is over.
+// A fresh directory, which is removed with everything in it at the end of the test.
 #pragma once
 
 #include <cstdlib>

@@ -54,7 +54,7 @@ class CheckerTest : public VolumeTest {
     Repairer(backing_, opened_keys(chunk_size, keyring_generation_)).expect_repaired();
   }
 #endif
-  // Says that no repair can put right what this test does, and why.
+  // Declares that no repair can mend what this test does, with the reason.
   void leave_it_broken(std::string_view) {
     is_beyond_repair_ = true;
   }
@@ -160,7 +160,8 @@ class CheckerTest : public VolumeTest {
     }
     return text.empty() ? "  nothing\n" : text;
   }
-  // The check finds an error of this verdict whose words hold the text; the finding.
+  // Expects the check to find an error with this verdict whose message has the text. Returns the
+  // finding.
   fs::Finding expect_finding(const fs::CheckReport& report, fs::Verdict verdict,
                              std::string_view words) {
     for (const auto& finding : report.findings.findings()) {

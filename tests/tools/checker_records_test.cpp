@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walk over segments: what scrub (without and with keys) and the deep check find in their
-// bytes.
+// The walk over segments: the damage that a scrub (without and with keys) and the deep check find.
 #include <random>
 #include <set>
 

@@ -45,7 +45,7 @@ TEST(SizeArgument, refuses_everything_else) {
   }
 }
 
-// Half a second for a letter, on every machine with a GPU.
+// Starting a device took half a second for a one-letter file, on every machine with a GPU.
 TEST(EngineOption, starts_no_device_for_files_that_gain_nothing) {
   using engine::Codec;
   using enum engine::EngineChoice;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A control socket over a volume that only notes what it is asked.
+// A control socket over a volume that only notes its requests.
 #pragma once
 
 #include <sys/socket.h>
@@ -145,7 +145,7 @@ class Control : public testing::Test {
     EXPECT_EQ(::connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     return socket;
   }
-  // What the server says to these very bytes.
+  // Sends exactly these bytes, and returns the reply of the server.
   nlohmann::json send_raw(std::string_view bytes) const {
     const int socket = connect_raw();
     static_cast<void>(!::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A keyring over the control socket: as it is, however large, and what is no keyring is refused.
+// Keyrings over the control socket: one of any allowed size arrives unchanged, and other texts are
+// refused.
 #include "tests/tools/control_fixture.h"
 
 namespace nacre::fs {

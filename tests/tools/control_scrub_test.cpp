@@ -46,7 +46,7 @@ TEST_F(Control, scrub_takes_an_action_and_a_rate_and_tells_how_it_is) {
   EXPECT_EQ(error_of(again->scrub(ScrubCommand::pause, {})), ErrorCode::not_found);
 }
 
-// What the row may hold at the most fits one reply.
+// The largest row fits into one reply.
 TEST_F(Control, the_largest_result_of_a_scrub_fits_a_reply) {
   auto& row = volume_.scrub_row;
   row.state = metadata::ScrubState::finished;

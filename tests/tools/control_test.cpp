@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control socket: what it answers, and what it does when a client is hostile.
+// The control socket: its answers, and its reactions to hostile clients.
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -69,7 +69,7 @@ TEST_F(Control, stats_have_histograms_only_where_they_are_asked_for) {
   EXPECT_EQ(full["requests"]["operations"]["read"]["buckets"], buckets);
 }
 
-// The largest that there can be: a reply that were too long would be no reply at all.
+// The largest histograms that there can be. A reply that is too long would not be sent.
 TEST_F(Control, histograms_never_outgrow_a_reply) {
   HistogramCounts full;
   full.buckets.assign(histogram_bucket_count, UINT64_MAX / 1000);

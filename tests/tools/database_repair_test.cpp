@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Repairs of a damaged db/: a sound volume, with all that can be had; what is older is told; and
-// taken back, every byte is as it was.
+// Repairs of a damaged db/. They make a sound volume with all that can be recovered, and report
+// what is older. An undo restores every byte.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -307,8 +307,8 @@ TEST_F(DatabaseRepair, of_a_whole_table_takes_the_checkpoints_rows) {
   }
 }
 
-// Nothing says that such a row is older than the checkpoint: the repair took it for one that had
-// been removed by then, or put the checkpoint's row in its place.
+// Nothing shows that such a row is newer or older than the checkpoint. An earlier version took it
+// for a row that had been removed, or put the checkpoint's row in its place.
 TEST_F(DatabaseRepair, keeps_rows_of_which_the_number_is_gone) {
   backing_ = killed_->process_kill();
   auto whole = metadata::DatabaseRescue::open(backing_, test_keys());
@@ -340,8 +340,9 @@ TEST_F(DatabaseRepair, of_any_frame_of_the_log_keeps_the_groups_behind_it) {
   EXPECT_GE(expect_frames_repaired(*killed_), 3);
 }
 
-// One of the frames has the row of the write session. Where it was lost, and only content in rows
-// had versions of the session, the repaired volume was refused as one whose db/ had been put back.
+// One of the frames has the row of the write session. If it was lost, and only inlined content had
+// versions of the session, an earlier version refused the repaired volume as one whose db/ had been
+// put back.
 TEST_F(DatabaseRepair, of_any_frame_of_the_log_keeps_content_in_rows) {
   mount();
   for (int i = 45; i < 48; ++i) {
@@ -414,8 +415,7 @@ TEST_F(DatabaseRepair, is_refused_with_an_older_keyring) {
   EXPECT_CODE(rolled_back, repairer().plan());
 }
 
-// Wherever it was cut off, the next repair ends it; and where its plan was durable it can be taken
-// back instead, to the byte.
+// Wherever a repair was cut off, the next one completes it, or a durable plan is taken back.
 TEST_F(DatabaseRepair, survives_power_loss_at_any_change) {
   const Sample sample;
   damage_second_pages();

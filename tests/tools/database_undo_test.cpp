@@ -13,7 +13,8 @@ constexpr std::size_t sealed_header_size = 64;
 
 using DatabaseUndo = CheckerTest;
 
-// The undo knew the old db/ by its files' names, sizes and headers, and removed the new one.
+// An earlier version recognised the old db/ by its files' names, sizes and headers alone, and
+// removed the new one.
 TEST_F(DatabaseUndo, is_refused_where_the_old_database_has_changed) {
   store_superblock_and_keyring(*backing_, chunk_size);
   mount();
@@ -51,7 +52,8 @@ TEST_F(DatabaseUndo, is_refused_where_the_old_database_has_changed) {
   EXPECT_EQ(repairer.check().findings.error_count(), 0u);
 }
 
-// A dry run leaves db/ under the name that a swap gave it, and said that db/ is lost.
+// A dry run leaves db/ under the name that an interrupted swap gave it. An earlier version then
+// said that db/ is lost.
 TEST_F(DatabaseUndo, that_is_interrupted_is_told_by_a_dry_run_and_ended_by_a_repair) {
   store_superblock_and_keyring(*backing_, chunk_size);
   mount();

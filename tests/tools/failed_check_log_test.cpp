@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a check that fails says reaches the log of a mount, whichever it is, and standard error
-// once.
+// The message of a failed check reaches the log of a mount, of whatever kind the log is, and
+// standard error once.
 #include <csignal>
 #include <cstdlib>
 #include <fstream>

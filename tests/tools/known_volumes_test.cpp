@@ -147,7 +147,7 @@ TEST_F(KnownVolumesTest, a_copy_with_an_older_key_that_somebody_names_is_no_newe
   EXPECT_EQ(content(), "/backup/a id-a print-older\n/srv/a id-a print-a\n");
   EXPECT_TRUE(volumes.check(copy).value().is_known);
   EXPECT_FALSE(volumes.check({"/srv/a", "id-a", "print-older"}));
-  // Whatever is named: what a path is known with counts.
+  // Whatever fingerprint the user names, the one that the path is known with counts.
   EXPECT_FALSE(volumes.check({"/srv/a", "id-a", "print-older"}, true));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nacre stats and the metrics say of what a mount seldom meets: writers that wait for
-// compaction, devices that fail.
+// The figures of nacre stats and of the metrics for rare events: writers that wait for compaction,
+// devices that fail.
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 

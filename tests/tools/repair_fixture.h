@@ -24,8 +24,8 @@ metadata::VolumeKeys opened_keys(std::uint32_t chunk_size_bytes, std::uint64_t k
 // plans, and the ballast.
 std::map<std::string, std::string> state_of(const std::shared_ptr<MemoryBacking>& backing);
 
-// What is not the same in both, a line each; empty: nothing. (GoogleTest's own comparison of maps
-// takes minutes to say it.)
+// Returns the differences, one a line, or an empty text. (GoogleTest's own comparison of maps takes
+// minutes to print them.)
 std::string difference(const std::map<std::string, std::string>& a,
                        const std::map<std::string, std::string>& b);
 
@@ -40,13 +40,13 @@ class Repairer {
     std::string name;
   };
   Result<Done> repair(const fs::RepairOptions& options = {});
-  // The same after a dry run with the same seed, whose plan must have the same hash: what was shown
-  // is what is done, whatever the damage.
+  // The same, after a dry run with the same seed. Its plan must have the same hash, so a repair
+  // does exactly what the dry run showed, whatever the damage.
   Result<Done> repair_as_shown(fs::RepairOptions options = {});
   fs::CheckReport check();
 
-  // Repairs, and: the volume is clean then, a second repair has nothing to do, undoing it gives
-  // back every byte, and repairing once more leads to the same end.
+  // Repairs. Expects the volume to be clean then, a second repair to have nothing to do, an undo to
+  // restore every byte, and another repair to give the same result.
   Done expect_repaired(const fs::RepairOptions& options = {});
 
  private:

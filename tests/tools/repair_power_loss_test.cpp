@@ -107,8 +107,8 @@ TEST_F(RepairPowerLoss, at_any_change_of_an_undo_is_made_good_by_the_next) {
   sweep(wrecks, sample, "changes of an undo");
 }
 
-// A plan that was only written, or made in part, is taken back: also where power loss tore bytes of
-// a file, of which some are then old and some new.
+// A plan that was only written, or carried out in part, is taken back, also if power loss tore
+// bytes of a file, so that some are old and some new.
 TEST_F(RepairPowerLoss, at_any_change_leaves_a_plan_that_can_be_taken_back) {
   const Sample sample;
   const auto volume_keys = opened_keys(chunk_size, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Repairs: what a volume holds afterwards, for what the checker's defects do not say.
+// Repairs: the content of a volume after a repair, in cases that the checker's tests do not cover.
 #include <random>
 #include <set>
 

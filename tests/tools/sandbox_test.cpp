@@ -25,8 +25,8 @@ namespace {
 
 constexpr int cannot_be_had = 77;
 
-// Runs body in a process under the filter, and gives what body returned, the number of the signal
-// that ended the process, plus 1000, or cannot_be_had.
+// Runs body in a process under the filter. Returns what body returned; or 1000 plus the number of
+// the signal that ended the process; or cannot_be_had.
 int under_filter(const SandboxNeeds& needs, const std::function<int()>& body) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -48,7 +48,7 @@ int under_filter(const SandboxNeeds& needs, const std::function<int()>& body) {
                     "set-uid programs";                                    \
   }
 
-// Arguments with which no such call does anything, were it not forbidden.
+// Makes the call with arguments with which it would do nothing if it were allowed.
 long call(long number) {
   return ::syscall(number, -1L, -1L, -1L, -1L, -1L, -1L);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of what a machine remembers of a volume's age, and of the rule.
+// Tests of what a machine remembers of a volume's age, and of the rule by which an age is older.
 #include "tools/cli/witness.h"
 
 #include <sys/stat.h>
@@ -41,7 +41,7 @@ TEST(WitnessRule, says_what_is_older_and_by_how_much) {
   const auto cut = what_is_older(sight(5, 100), sight(5, 99), true);
   EXPECT_NE(cut.find("1 changes are missing of 100"), std::string::npos);
   EXPECT_EQ(cut.find("opened"), std::string::npos);
-  // A copy of an older state that went on elsewhere, further than this one had come.
+  // A copy of an older state was used elsewhere, and has more changes now than the volume had.
   const auto branch = what_is_older(sight(5, 100), sight(8, 300, 2), false);
   EXPECT_NE(branch.find("does not know the opening for writing"), std::string::npos);
   Sight older = sight(5, 100);

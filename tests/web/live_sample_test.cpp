@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the live page shows of a second, made of two of the daemon's replies.
+// The figures that the live page shows for one second, made from two of the daemon's replies.
 #include <gtest/gtest.h>
 
 #include "tools/web/live_history.h"

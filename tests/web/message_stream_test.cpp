@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages and progress of programs, apart from what a terminal is told.
+// Takes messages and progress out of what programs print for a terminal.
 #include "tools/web/message_stream.h"
 
 #include <vector>

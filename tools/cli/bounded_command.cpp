@@ -123,7 +123,7 @@ Result<std::string> run_bounded_command(const CommandRequest& request) {
   if (::pipe2(ends, O_CLOEXEC) != 0) return metadata::fail_errno(errno, "pipe");
   const FileDescriptor pipe(ends[0]);
   FileDescriptor write_end(ends[1]);
-  // Only this end: a command may not expect that its output asks it to come back.
+  // Only this end does not block, since a command need not expect EAGAIN when it writes its output.
   if (::fcntl(pipe.get(), F_SETFL, O_NONBLOCK) != 0) return metadata::fail_errno(errno, "pipe");
   NACRE_ASSIGN(const pid_t pid, spawn(request, input.get(), write_end.get()));
   write_end = FileDescriptor();
@@ -146,7 +146,7 @@ Result<std::string> run_bounded_command(const CommandRequest& request) {
     if (has_more) {
       NACRE_ASSIGN(has_more, take_output(pipe.get(), request.output_size_bytes_max, output));
     }
-    // What the command wrote was in the pipe before it ended, and was taken after that was seen.
+    // The command has ended. All that it wrote was in the pipe by then, and has just been read.
     if (waits[0].revents != 0) break;
   }
   const int status = child.wait();

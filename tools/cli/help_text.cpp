@@ -21,7 +21,7 @@ constexpr std::size_t text_column_all = 6;  // of --help-all, where texts have l
 constexpr std::size_t brief_lines_max = 2;  // of an option's text in --help
 constexpr std::string_view default_types[] = {"TEXT", "INT", "UINT", "FLOAT"};
 
-// Columns of UTF-8 text of which every character takes one.
+// The width of a UTF-8 text in columns. Every character counts as one column.
 std::size_t width_of(std::string_view text) {
   return static_cast<std::size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));

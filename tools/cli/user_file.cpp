@@ -138,7 +138,7 @@ Result<std::vector<std::string>> user_folders() {
   std::vector<std::string> folders;
   const bool may_keep = may_keep_files(home, base);
   if (may_keep) folders.push_back(base + "/nacre");
-  // Once it exists, it counts even after the home has got files.
+  // Once the spare folder exists, it counts even if files may be kept in the home directory by now.
   auto spare = spare_folder(!may_keep);
   if (spare) folders.push_back(std::move(*spare));
   if (folders.empty()) return tl::unexpected(spare.error());

@@ -60,8 +60,8 @@ Result<std::string> pin_in_lists(const KnownVolume& volume, bool is_copy) {
   return lists.front().file();
 }
 
-// Where a list knows the path with that fingerprint, and in an earlier format. A later opening for
-// which the list cannot be written notes it.
+// Notes that the volume is of format 2, in each list that knows its path and fingerprint in format
+// 1. If a list cannot be written, a later opening notes it.
 void note_format_2(const KnownVolume& volume) {
   const auto lists = KnownVolumes::of_user();
   if (!lists) return;
@@ -105,7 +105,7 @@ std::string unvouched_rotation(const VolumePlace& place) {
       place.path);
 }
 
-// Only a person can tell.
+// Asks the user at the terminal, since nothing else can decide.
 Result<> ask_to_confirm(const VolumePlace& place, const std::string& what,
                         const std::string& fingerprint) {
   if (!can_prompt()) {

@@ -34,7 +34,8 @@ void warn_of_witness(const Error& error) {
                   error.message));
 }
 
-// One that saw the volume, and in which numbers the volume is older than it was then.
+// A memory or witness that saw the volume in a newer state, and the numbers in which the volume is
+// older now.
 struct Elder {
   std::string who;
   const SeenCopy* seen;

@@ -105,7 +105,7 @@ Answer start_switch_on(ServerContext& context, const Fields& fields, const std::
   return job_answer(started);
 }
 
-// The mount of now stays. The settings stay as well, since they hold no secret.
+// A mount that exists stays. The settings stay as well, since they hold no secret.
 Answer start_switch_off(ServerContext& context, const std::string& volume) {
   const auto state = login_mount_state(volume);
   const bool is_in_keyring = state["source"] == "keyring";

@@ -13,13 +13,13 @@
 namespace nacre::tools::web {
 
 struct PageWords {
-  // What a message has, from the first text to the end of the second, which comes later. An empty
-  // second text stands for the end of the line.
+  // The part of a message that is replaced: from the text `from` to the end of the text `to` after
+  // it. If `to` is empty, the part reaches to the end of the line.
   std::string_view from, to;
   std::string_view instead;  // takes its place
   std::string_view hint;     // of the page; empty: none fits
-  // How much of the end of what was taken out is a command, for which only a terminal has a place:
-  // it begins with this. Empty: nothing is.
+  // The beginning of a command at the end of the replaced part. Only a terminal has a use for the
+  // command. Empty: the part has no command.
   std::string_view command = {};
 };
 

@@ -181,7 +181,7 @@ class Router final : public HttpHandler {
   tl::expected<std::unique_ptr<Exchange>, Response> begin_api(RequestHead head) {
     auto match = routes_.find(head.method, head.path);
     const bool is_open = match.route != nullptr && !match.route->needs_token;
-    // Without a token nothing is told, not even which addresses there are.
+    // Without a token the answer says nothing, not even which addresses exist.
     if (!is_open && !context_.access.is_bearer(head.authorization.value_or(""))) {
       Response response = error_response(
           refusal("bearer_token", 401, "open the page with the address that nacre web printed"));

@@ -84,7 +84,7 @@ Answer add_key(ServerContext& context, const Call& call) {
   return start_volume_job(context, std::move(job));
 }
 
-// Others who open the volume compare its new fingerprint.
+// Other users of the volume compare its new fingerprint.
 void show_fingerprint(Job& done, const ProgramResult& result) {
   const std::string fingerprint = printed_fingerprint(result.output);
   if (!fingerprint.empty()) done.set_result({{"fingerprint", fingerprint}});

@@ -201,7 +201,7 @@ json volume_json(const Facts& facts) {
       look_at_unmounted(volume, facts);
     }
   } catch (const std::exception& error) {
-    // One volume keeps the others from no list.
+    // A failure of one volume must not keep the others out of the list.
     volume["daemon"] = {{"pid", nullptr}, {"answers", false}, {"error", printable(error.what())}};
     if (!volume.contains("state"))
       set_state(volume, "missing", "the state of the volume cannot be read");

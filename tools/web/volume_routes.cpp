@@ -31,7 +31,8 @@ Answer make_volume(ServerContext& context, const Call& call) {
                                       {"padding", "--padding"},
                                       {"chunk_size", "--chunk-size"}}) {
     NACRE_ASSIGN(const auto value, fields.text_or(field, ""));
-    // An option and its value are one word, so a value that begins with '-' is none.
+    // An option and its value are one word, so a value that begins with '-' is not taken for an
+    // option.
     if (!value.empty()) words.push_back(std::string(option) + "=" + value);
   }
   NACRE_ASSIGN(const auto level, fields.number_or("level", 0, 0, 9));

@@ -40,8 +40,8 @@ constexpr std::uint32_t window_matches_max = lane_count / found_size_min;
 // after twice as many two windows, and so on.
 constexpr std::uint32_t patience_bits = 4;
 
-// How many bytes before a part learn_history() enters. A table of some thousand entries would
-// hardly keep older positions.
+// The number of bytes before a part that learn_history() enters into the table. A table of some
+// thousand entries would hardly keep older positions.
 constexpr std::uint32_t history_size = 16384;
 
 // The matches chosen in a window. lanes and count are the same in all lanes; in the other fields

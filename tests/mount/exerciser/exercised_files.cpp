@@ -42,7 +42,7 @@ off_t to_offset(std::uint64_t value) {
   return static_cast<off_t>(value);
 }
 
-// What of [offset, offset + size) lies below the limit.
+// The number of bytes of [offset, offset + size) that lie below the limit.
 std::uint64_t clamp(std::uint64_t offset, std::uint64_t size, std::uint64_t limit) {
   return offset >= limit ? 0 : std::min(size, limit - offset);
 }
@@ -75,8 +75,8 @@ std::vector<Transfer> pieces_of(const Transfer& whole, std::size_t count, std::u
   return pieces;
 }
 
-// A call may do less than it was asked to: goes on from there. Of a read, up to where the file
-// should end.
+// A call may transfer fewer bytes than requested. Then this goes on with the rest; for a read, up
+// to the end that the file should have.
 ssize_t finish(const Transfer& piece, ssize_t result, off_t file_end) {
   ssize_t done = result;
   while (result > 0 && static_cast<std::size_t>(done) < piece.bytes.size() &&

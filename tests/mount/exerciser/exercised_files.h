@@ -36,7 +36,8 @@ class ExercisedFiles {
   ExercisedFiles(const ExercisedFiles&) = delete;
   ExercisedFiles& operator=(const ExercisedFiles&) = delete;
 
-  // What went wrong: a call that failed, or bytes or a size that are not what was written.
+  // Makes the call. Returns what went wrong: a failed call, or bytes or a size that differ from
+  // what was written.
   std::optional<std::string> run(const Operation& operation);
   std::uint64_t size_of(std::size_t file) const { return files_[file]->expected.size(); }
   std::size_t count() const { return files_.size(); }

@@ -334,7 +334,7 @@ class Exerciser {
     return looks;
   }
 
-  // What went wrong; empty: nothing.
+  // Replays the history. Returns what went wrong, or an empty text.
   std::string replay(const History& history) {
     ExercisedFiles files(fmt::format("{}.replay", arguments_.path), arguments_.history.file_count,
                          arguments_.files, calls_);

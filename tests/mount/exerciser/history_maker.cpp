@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which calls come how often, and on which ranges: what breaks file systems is near round numbers.
+// Chooses how often each call comes, and on which ranges. Many ranges begin or end near round
+// numbers, where file systems tend to have bugs.
 #include "tests/mount/exerciser/history_maker.h"
 
 #include <algorithm>

@@ -25,7 +25,7 @@ struct HistoryOptions {
   bool has_mapped_reads = true, has_mapped_writes = true;
   // An O_DIRECT read by AIO or io_uring comes after an fdatasync of the file.
   bool syncs_first = false;
-  // One operation in so many; 0: none.
+  // One operation in this many closes and reopens the file; 0: none does.
   std::uint64_t one_reopen_in = 0;
   std::uint64_t one_check_in = 500;
   std::uint64_t one_upkeep_in = 0;

@@ -16,7 +16,8 @@ namespace nacre::tests {
 
 namespace {
 
-// Nothing is known about the pieces under way any more: their buffers may not go.
+// The state of the pieces under way is unknown, so their buffers must not be freed. That leaves
+// only the end of the process.
 [[noreturn]] void give_up(const char* call, int error) {
   fmt::print(stderr, "{}: {}\n", call, std::strerror(error));
   std::abort();

@@ -14,7 +14,7 @@ constexpr std::size_t shortest_end = 32;
 constexpr int tries_of_the_whole = 3;
 constexpr std::uint64_t whole_replays_max = 8;
 
-// One simpler thing each; what is simple already comes back as it was.
+// Each makes one thing simpler, and does not change an operation that is simple already.
 constexpr std::array<void (*)(Operation&), 9> simplifications = {
     [](Operation& operation) { operation.file = operation.to_file = 0; },
     [](Operation& operation) { operation.piece_count = 1; },

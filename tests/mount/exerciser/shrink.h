@@ -20,8 +20,9 @@ struct Shrunk {
   bool fails = false;  // no replay of the whole history failed: it is returned as it was
 };
 
-// fails replays a history on new files. Of the history, the shortest end that fails is taken; then
-// what it does not need is left out, and what is left made simpler, until the bounds are reached.
+// Shrinks the history. fails replays a history on new files. First the shortest failing end of the
+// history is taken. Then operations that the failure does not need are left out, and the others are
+// simplified, until the bounds are reached.
 Shrunk shrink(History history, const std::function<bool(const History&)>& fails,
               const ShrinkBounds& bounds);
 
