@@ -61,7 +61,7 @@ if(TARGET nacre_web)
     DESTINATION lib/systemd/user)
 endif()
 install(FILES examples/fstab examples/nacre-volume.automount examples/nacre-volume.mount
-    examples/grafana-dashboard.json
+    examples/grafana-dashboard.json examples/pam_mount.conf.xml
   DESTINATION ${docdir}/examples)
 install(PROGRAMS examples/witness-ssh DESTINATION ${docdir}/examples)
 file(GLOB documents ${CMAKE_SOURCE_DIR}/docs/*.md)

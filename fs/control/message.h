@@ -13,6 +13,8 @@
 //                     They are secrets, so they are not part of the text, which is copied.
 //   backup            The reply is followed by lines {"ok": true, "files": [[PATH, SIZE], …]}.
 //
+// Names of files are bytes. Fields hold them as metadata/text/exact_bytes.h says.
+//
 // Each end bounds sizes and times, and trusts nothing that the other end sends.
 #pragma once
 

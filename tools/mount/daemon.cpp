@@ -43,17 +43,11 @@ void close_inherited(int kept) {
   close_from(number + 1, ~0u);
 }
 
-// Gives up the terminal and begins a process group, so that neither keys nor the end of a session
-// reach the daemon. It stays in its caller's session: the scheduler treats a session as a group
-// (autogroup), and if the callers of a file system are in another group than its threads, it moves
-// them to an idle CPU at every reply (docs/KERNEL.md, io_uring).
-void leave_terminal_of_caller() {
+void give_up_terminal() {
   const int terminal = ::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
-  if (terminal >= 0) {
-    ::ioctl(terminal, TIOCNOTTY);
-    ::close(terminal);
-  }
-  ::setpgid(0, 0);
+  if (terminal < 0) return;
+  ::ioctl(terminal, TIOCNOTTY);
+  ::close(terminal);
 }
 
 [[noreturn]] void be_child(const std::function<int(Readiness&)>& serve, int pipe) {
@@ -90,11 +84,15 @@ Readiness::~Readiness() {
 }
 
 void Readiness::leave_terminal() {
-  if (pipe_ >= 0) leave_terminal_of_caller();
+  if (pipe_ >= 0) give_up_terminal();
 }
 
 bool Readiness::announce() {
   if (pipe_ < 0) return true;
+  // The daemon stays in its caller's session: the scheduler treats a session as a group
+  // (autogroup), and if the callers of a file system are in another group than its threads, it
+  // moves them to an idle CPU at every reply (docs/KERNEL.md, io_uring).
+  ::setpgid(0, 0);
   ::chdir("/") == 0 ? void() : void();  // a daemon keeps no directory busy, if it can
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   if (null >= 0) {

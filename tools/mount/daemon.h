@@ -16,11 +16,15 @@ class Readiness {
   Readiness& operator=(const Readiness&) = delete;
   ~Readiness();
 
-  // Gives the daemon a process group of its own and no terminal. From now on neither keys nor the
-  // end of a session reach it, and it cannot ask anybody.
+  // Gives up the terminal: from now on the daemon cannot ask anybody.
   void leave_terminal();
-  // Lets go of the standard streams, then tells the parent, which ends with 0. Returns false if the
+  // Begins a process group and lets go of the standard streams, so that neither keys nor the end of
+  // a session reach the daemon, then tells the parent, which ends with 0. Returns false if the
   // parent is gone, because the user has given up the mount.
+  //
+  // Until then the daemon must be in the process group of its caller: if an automounter makes this
+  // mount, the kernel lets only that group reach the mount point (docs/KERNEL.md, autofs). Another
+  // process that walks there waits for the automounter, which waits for this mount.
   bool announce();
 
  private:
