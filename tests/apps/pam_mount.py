@@ -120,7 +120,7 @@ def set_up(module, home, programs):
 
 def is_mounted(path):
     """Root may not look into the user's mount."""
-    with open("/proc/self/mountinfo", encoding="utf-8") as table:
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as table:
         return any(line.split()[4] == path for line in table)
 
 

@@ -39,7 +39,7 @@ def mount_as_liar(point):
     device = os.open("/dev/fuse", os.O_RDWR)
     data = f"fd={device},rootmode=40000,user_id={LIAR},group_id={LIAR}"
     call("mount", b"nacre", point.encode(), b"fuse.nacre", 0, data.encode())
-    with open("/proc/self/mountinfo", encoding="utf-8") as table:
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as table:
         for line in table:
             parts = line.split()
             if parts[4] == point:

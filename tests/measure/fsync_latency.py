@@ -116,7 +116,7 @@ def file_system_of(folder):
     """The name of its type."""
     best, name = -1, "file system"
     path = os.path.realpath(folder)
-    for line in pathlib.Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines():
+    for line in pathlib.Path("/proc/self/mounts").read_text(encoding="utf-8", errors="surrogateescape").splitlines():
         _, place, kind = line.split()[:3]
         place = place.replace("\\040", " ")
         if os.path.commonpath([path, place]) == place and len(place) >= best:

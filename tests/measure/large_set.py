@@ -101,7 +101,7 @@ def wait_for(condition):
 def is_mounted(folder):
     # os.path.ismount() does not see a bind mount within one filesystem.
     return any(line.split()[1] == str(folder)
-               for line in pathlib.Path("/proc/mounts").read_text().splitlines())
+               for line in pathlib.Path("/proc/mounts").read_bytes().decode(errors="surrogateescape").splitlines())
 
 
 def unmount(folder, back):

@@ -132,7 +132,7 @@ daemons_of() {
     done
   done
 }
-is_mounted() { grep -qF " ${1// /\\040} " /proc/self/mountinfo; } # root may not look at a user's mount
+is_mounted() { grep -aqF " ${1// /\\040} " /proc/self/mountinfo; } # root may not look at a user's mount
 await_end_of() { # BACK: until its daemon has written everything
   local pid
   for pid in $(daemons_of "$1"); do

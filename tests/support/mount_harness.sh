@@ -59,6 +59,7 @@ cleanup() {
   cd /
   local mounted
   findmnt -rn -o TARGET | grep -F "$work" | sort -r | while read -r mounted; do
+    printf -v mounted '%b' "$mounted" # findmnt writes \x20 for a space
     detach "$mounted"
   done
   wait_for_daemon "$work" || status=1

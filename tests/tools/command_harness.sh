@@ -35,6 +35,7 @@ clean_up() {
   local target
   cd /
   findmnt -rn -o TARGET | grep -F "$work" | sort -r | while read -r target; do
+    printf -v target '%b' "$target" # findmnt writes \x20 for a space
     umount -l "$target" 2>/dev/null || fusermount3 -uz "$target"
   done
   wait_for_daemons || kill -9 $(daemons)

@@ -22,7 +22,7 @@ fingerprint() { openssl pkey -pubin -in "$1" -outform DER | sha256sum | cut -c 1
 ann=$(fingerprint "$work/ann.pub")
 make_volume "$v"
 opens() { fsck.nacre "$@" "$v" >"$work/fsck.log" 2>&1; }
-mounted() { grep -q " $m " /proc/self/mountinfo; }
+mounted() { grep -aq " $m " /proc/self/mountinfo; }
 # Does this secret open it? Mounted or not: both ask the keyring alone.
 may_open() { nacre key list "$@" "$v" >"$work/list.log" 2>&1; }
 may_not_open() {

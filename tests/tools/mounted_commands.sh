@@ -31,7 +31,7 @@ sockets_left() {
   done <"$work/sockets"
 }
 unmount_it() { timeout 600 nacre umount "$m" >"$work/umount.log" 2>&1; }
-is_mounted() { grep -q " $m " /proc/self/mountinfo; }
+is_mounted() { grep -aq " $m " /proc/self/mountinfo; }
 plain_umount() { if is_root; then umount "$1"; else fusermount3 -u "$1"; fi; }
 killed_umount() { if is_root; then umount -l "$1"; else fusermount3 -uz "$1"; fi; }
 
@@ -89,7 +89,7 @@ expect 32 "$busy" mount.nacre "${secret[@]}" "$work/second" "$m"
 mv "$m/file" "$work/file"
 expect 32 "$busy" mount.nacre "${secret[@]}" "$work/second" "$m"
 mv "$work/file" "$m/file"
-[ "$(grep -c " $m " /proc/self/mountinfo)" = 1 ] || failed "one mount was stacked on another"
+[ "$(grep -ac " $m " /proc/self/mountinfo)" = 1 ] || failed "one mount was stacked on another"
 expect 32 "already mounted at $m.*Unmount it first" fsck.nacre "${secret[@]}" "$v"
 expect 32 'already mounted' fsck.nacre --scrub "$v"
 expect 32 'already mounted' nacre dump tables "${secret[@]}" "$v"
@@ -330,7 +330,7 @@ if is_root; then
     cp -P "$NACRE_BIN/mount.nacre" /usr/sbin/
     expect 0 '' mount -t nacre -o "ro,passphrase-file=$work/passphrase" "$v" "$m"
     check "mount -t nacre" cmp "$work/random" "$m/random"
-    grep " $m " /proc/self/mountinfo | grep -q ' fuse.nacre ' || failed "not of type fuse.nacre"
+    grep -a " $m " /proc/self/mountinfo | grep -q ' fuse.nacre ' || failed "not of type fuse.nacre"
     unmount_it || failed "umount: $(cat "$work/umount.log")"
     echo "$v $m nacre noauto,passphrase-file=$work/passphrase 0 0" >"$view/fstab"
     expect 0 '' mount --fstab "$view/fstab" "$m"

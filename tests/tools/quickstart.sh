@@ -8,7 +8,7 @@ cheap_programs "$work/programs"
 NACRE_BIN=$work/programs
 script=$(cd "$(dirname "$0")/../.." && pwd)/tools/quickstart.sh
 quickstart() { expect "$1" "$2" "$script" --bin "$NACRE_BIN" "${secret[@]}" "${@:3}"; }
-mounts_at() { grep -c " $1 " /proc/self/mountinfo; }
+mounts_at() { grep -ac " $1 " /proc/self/mountinfo; }
 
 # --- Neither folder is there yet; one has a space in its name.
 v=$work/folder/volume m="$work/my files"
@@ -18,7 +18,7 @@ echo first >"$m/file" || failed "not usable"
 quickstart 0 "^Already mounted: $v at $m.Unmount: .*my\\\\ files" "$v" "$m"
 cd "$work" || exit 1
 quickstart 0 "^Already mounted: $v" folder/../folder/volume "my files/"
-[ "$(grep -c "$work" /proc/self/mountinfo)" = 1 ] || failed "a second mount"
+[ "$(grep -ac "$work" /proc/self/mountinfo)" = 1 ] || failed "a second mount"
 bash -c "$("$script" --bin "$NACRE_BIN" "${secret[@]}" "$v" "$m" | sed -n 's/^Unmount: //p')" ||
   failed "the command that it gives does not unmount"
 [ -z "$(daemons)" ] || failed "it is not unmounted"

@@ -181,7 +181,7 @@ class Page:
     def close(self):
         if self.browser:
             self.browser.close()
-        with open("/proc/self/mounts", encoding="utf-8") as mounts:
+        with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as mounts:
             own = [line.split()[1] for line in mounts if line.split()[1].startswith((self.folder, self.home))]
         for place in own:
             subprocess.run([f"{BIN}/nacre", "umount", place], env=self.environment, capture_output=True, timeout=120)

@@ -110,7 +110,7 @@ class Server:
         self.errors = self.process.stderr.read()
         self.process.stdout.close()
         self.process.stderr.close()
-        with open("/proc/self/mountinfo", encoding="utf-8") as table:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as table:
             mounts = [line.split()[4] for line in table if self.work in line.split()[4]]
         for mountpoint in reversed(mounts):
             subprocess.run([os.path.join(NACRE_BIN, "nacre"), "umount", mountpoint], env=self.environment, check=False)

@@ -87,7 +87,7 @@ chown $user_id:$user_id "$volume"
 is_of_a_mount() {
   local device
   device=$(basename "$1" .sock)
-  grep -q " ${device/-/:} / .* fuse" /proc/self/mountinfo
+  grep -aq " ${device/-/:} / .* fuse" /proc/self/mountinfo
 }
 for socket in "${sockets[@]}"; do
   [ ! -e "$socket" ] || is_of_a_mount "$socket" || fail "$socket was left behind"
