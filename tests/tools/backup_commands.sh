@@ -198,7 +198,7 @@ close_backup
 expect 0 '' mount.nacre "${secret[@]}" "$t" "$b"
 echo changed >"$b/small"
 close_backup
-expect 8 'mounted for writing since the last backup' nacre backup "$v" "$t"
+expect 8 'mounted for writing since the last run' nacre backup "$v" "$t"
 # Restored by copying it back.
 cp -a "$t" "$work/restored"
 expect 0 'clean' fsck.nacre --deep "${secret[@]}" "$work/restored"
