@@ -39,8 +39,8 @@ struct Segment {
   std::atomic<bool> immovable{false};
   // The live bytes after the last try of compaction. It tries again when that number has changed.
   std::atomic<std::int64_t> live_bytes_left{-1};
-  // The number of backups that copy the segment. While there are any, it stays, and compaction
-  // would free nothing.
+  // The number of backups that copy the segment. While there are any, the segment stays, and
+  // compacting it would free nothing.
   std::atomic<std::uint32_t> hold_count{0};
 
  private:

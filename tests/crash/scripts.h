@@ -9,21 +9,22 @@
 
 namespace nacre::tests {
 
-// Files and directories made, linked, renamed, exchanged, removed; xattrs, modes, symlinks.
+// Makes, links, renames, exchanges and removes files and directories, with xattrs, modes and
+// symlinks.
 void change_names(WorkedVolume& volume);
-// Contents of a few bytes to many chunks, with holes, cut and punched.
+// Writes contents of a few bytes to many chunks, with holes, and cuts and punches them.
 void change_contents(WorkedVolume& volume);
-// The same volume closed and opened again, with files that were deleted while open.
+// Closes and opens the volume again and again, with files that were deleted while open.
 void reopen_often(WorkedVolume& volume);
-// Checkpoints between changes, three and more, and at closing.
+// Writes three or more checkpoints between changes, and one at closing.
 void write_checkpoints(WorkedVolume& volume);
-// Space set aside, zeroed, and grown into, beside writes and truncations.
+// Allocates and zeroes space, and grows files into it, beside writes and truncations.
 void allocate_and_zero(WorkedVolume& volume);
-// Segments that are half dead emptied between changes, and again after reopening.
+// Compacts half-dead segments between changes, and again after reopening.
 void compact_often(WorkedVolume& volume);
-// More dirty bytes than one flush takes by default: streamed, and sparse.
+// Writes more dirty bytes than one flush takes by default, as a stream and sparsely.
 void write_much(WorkedVolume& volume);
-// Steps by chance, the same for the same seed.
+// Does random steps, which are the same for the same seed.
 void work_at_random(WorkedVolume& volume, std::uint64_t seed);
 
 }  // namespace nacre::tests

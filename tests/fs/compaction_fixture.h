@@ -43,7 +43,7 @@ class VolumeCompaction : public VolumeTest {
   }
   fs::SegmentStats segments() { return mounted().stats().segments; }
 
-  // A file of count chunks of which only every step-th is still what was written first.
+  // Makes a file of count chunks, and overwrites all but every step-th of them.
   fs::InodeNumber make_holey_file(std::string_view name, std::size_t count, std::size_t step) {
     const fs::InodeNumber file = make_file(root, name);
     std::string content = noise(count * chunk_size, 1);

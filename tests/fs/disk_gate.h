@@ -14,7 +14,8 @@ namespace nacre::tests {
 // Thread-safe. Open at first.
 class DiskGate {
  public:
-  // operations: change_* of memory_backing.h; path_prefix: of the paths that it holds up.
+  // operations: change_* of memory_backing.h. path_prefix: the beginning of the paths on which they
+  // are held up.
   explicit DiskGate(std::uint32_t operations, std::string path_prefix = "")
       : operations_(operations), path_prefix_(std::move(path_prefix)) {}
 

@@ -40,7 +40,7 @@ class KeyringChange : public ::testing::Test {
                              options_);
   }
 
-  // What `nacre key` does to a volume that is not mounted, as a mount does while it is.
+  // Changes the keyring of an unmounted volume, as `nacre key` does.
   Result<> change(const std::shared_ptr<MemoryBacking>& backing, const Keyring& next) {
     NACRE_ASSIGN(const auto keys, open_volume_keys(*backing, VolumeSecret(identity(0))));
     NACRE_ASSIGN(const auto volume, open(backing, keys));
@@ -137,13 +137,13 @@ TEST_F(KeyringChange, once_reported_refuses_the_old_keyring_put_back) {
   const auto backing = base_->process_kill();
   NACRE_ASSERT_OK(change(backing, next));
   const auto after = backing->power_loss(0);
-  // One copy put back: the newer one counts.
+  // One old copy is put back: the newer one counts.
   after->store("keyring", old_text);
   EXPECT_CODE(wrong_key, open_volume_keys(*after, VolumeSecret(identity(1))));
   const auto torn = open_volume_keys(*after, VolumeSecret(identity(0)));
   NACRE_ASSERT_OK(torn);
   EXPECT_TRUE(torn->keyring_is_torn);
-  // Both.
+  // Both old copies are put back.
   after->store("keyring.copy", old_text);
   const auto rolled_back = open_volume_keys(*after, VolumeSecret(identity(1)));
   NACRE_ASSERT_OK(rolled_back);

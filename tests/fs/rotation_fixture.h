@@ -101,7 +101,7 @@ class RotationTest : public ::testing::Test {
     write("f0", 77, 4);
     NACRE_EXPECT_OK(volume_->sync_all());
   }
-  // True when every file is as it was written last.
+  // Returns whether every file has the content that was last written.
   bool holds_everything() {
     for (const auto& [name, content] : contents_) {
       const auto file = volume_->lookup(root, name);
@@ -113,7 +113,8 @@ class RotationTest : public ::testing::Test {
     }
     return true;
   }
-  // Nothing is left of an older epoch, and the check of the closed volume finds nothing.
+  // Expects nothing of an older epoch to be left, and the check of the closed volume to find
+  // nothing.
   void expect_rotated(std::uint32_t epoch) {
     const auto counts = fs::count_epochs(*backing_, epoch, fs::WalkDepth::everything,
                                          [](std::uint64_t) { return Result<>(); });

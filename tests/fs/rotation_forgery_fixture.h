@@ -25,11 +25,11 @@ class RotationForgery : public RotationTest {
     engine_ = std::move(*engine);
   }
 
-  // A record of the same session, counter, identity and size, with other content.
+  // Makes a record with the same session, counter, identity and size, and with other content.
   Bytes forged(ByteView record, const metadata::KeyTree& keys) {
     return forged(record, keys, *engine::parse_record_header(record), keys);
   }
-  // The same with session and counter of another header, under the keys that the forger has.
+  // The same with the session and counter of another header, under the forger's keys.
   Bytes forged(ByteView record, const metadata::KeyTree& keys, const engine::RecordHeader& as,
                const metadata::KeyTree& forgers_keys) {
     const auto header = engine::parse_record_header(record);

@@ -15,7 +15,7 @@ class RotationPowerLoss : public RotationTest {
       static_cast<void>(rotation_->run({}));
     }
   }
-  // The volume opens, is what it was, and can be rotated to the end.
+  // Expects the volume to open, to hold every file, and to finish the rotation.
   void expect_recovery(const std::shared_ptr<MemoryBacking>& left) {
     NACRE_ASSERT_OK(try_open(left));
     EXPECT_TRUE(holds_everything());

@@ -52,7 +52,7 @@ class RotationSurvey : public RotationForgery {
     }
     return paths;
   }
-  // In place, so that the volume's open file has it, too.
+  // Overwrites the file in place, so that the volume's open file has the new bytes, too.
   void overwrite(const std::string& path, const Bytes& bytes) {
     auto file = backing_->open(path, metadata::OpenMode::read_write);
     NACRE_ASSERT_OK(file);
@@ -101,7 +101,7 @@ TEST_F(RotationSurvey, holds_up_neither_writers_nor_changes_of_keys) {
   expect_rotated(2);
 }
 
-// What is written while the segments are read is in none of them.
+// Content that is written during the survey is in none of the segments that it reads.
 TEST_F(RotationSurvey, has_what_was_written_and_moved_meanwhile) {
   open();
   fill(9);
@@ -137,7 +137,7 @@ TEST_F(RotationSurvey, ends_with_the_mount_and_begins_anew) {
   EXPECT_EQ(keys->keyring.epochs.front().number, 1u);
   EXPECT_GT(count_digests(), 0u);
 
-  // Its digests mean nothing any more, and go.
+  // The digests of the interrupted survey mean nothing any more, and are removed.
   open();
   EXPECT_TRUE(holds_everything());
   rotation_->start();

@@ -34,7 +34,7 @@ class Salvage : public BackupTest {
     NACRE_EXPECT_OK(promise.get_future().get());
   }
 
-  // Everything that rows can say.
+  // Makes files with every kind of row.
   void make_tree() {
     const auto folder = make(root, "folder", S_IFDIR);
     const auto inner = make(folder, "inner", S_IFDIR);
@@ -134,7 +134,7 @@ class Salvage : public BackupTest {
         }));
     return found;
   }
-  // The record of that chunk, of the large file if none is named; in the closed source.
+  // The place of a chunk's record in the closed source. By default it is a chunk of the large file.
   metadata::RecordLocation location_of(std::uint64_t index,
                                        std::optional<fs::InodeNumber> file = {}) {
     const auto keys = metadata::open_volume_keys(*source_, metadata::VolumeSecret(identity(0)));

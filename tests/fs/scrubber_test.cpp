@@ -123,7 +123,7 @@ class ScrubberTest : public VolumeCompaction {
     }
     return file;
   }
-  // Where a chunk's record lies, by the rows as they are.
+  // The place of a chunk's record, according to the current rows.
   fs::RecordLocation location_of(fs::InodeNumber inode, std::uint64_t index) {
     std::optional<fs::RecordLocation> found;
     const auto value = mounted().database().get(metadata::Table::chunks,

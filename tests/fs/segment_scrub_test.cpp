@@ -84,7 +84,7 @@ class SegmentScrub : public ::testing::Test {
     NACRE_ASSERT_OK(scrub);
     scrub_ = std::move(*scrub);
   }
-  // Records of all sizes; where each begins.
+  // Fills the segment with records of all sizes, and notes where each begins.
   void fill(std::size_t size, std::size_t record_size_max, std::mt19937& random) {
     content_.assign(metadata::segment_header_size_bytes, 0);
     starts_.clear();

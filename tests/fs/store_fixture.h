@@ -139,8 +139,8 @@ class TestStore final : public fs::CommitSource, public fs::DurableObserver {
   }
   Result<> sync_all() { return committer_->commit(fs::CommitScope{.everything = true}); }
 
-  // Every chunk below each file's durable size is covered by exactly one row, none lies beyond, and
-  // the segments' live counts are the sums of the records that rows name.
+  // Expects every chunk below each file's durable size to be covered by exactly one row, and no row
+  // to lie beyond. The segments' live counts must be the sums of the records that rows name.
   void check_map() {
     std::map<fs::InodeNumber, std::uint64_t> next;
     std::uint64_t live = 0;

@@ -97,7 +97,7 @@ TEST_F(VolumeCompaction, small_synchronous_writes_move_to_segments) {
     NACRE_EXPECT_OK(sync(file));
     content.replace(at, 7, "inlined");
   }
-  // Many in one chunk are merged into its base.
+  // Many patches in one chunk are merged into its base.
   for (int i = 0; i < 12; ++i) {
     const std::size_t at = static_cast<std::size_t>(i) * 100;
     write(file, at, "more");
@@ -170,7 +170,8 @@ TEST_F(VolumeCompaction, live_bytes_that_nobody_names_are_not_chased) {
   EXPECT_EQ(segments().reclaimable_bytes, 0u);
   const std::uint64_t segment_count = segments().segment_count;
   EXPECT_EQ(compact().segment_count, 0u) << "what cannot be emptied is tried again";
-  // Nor is the segment that is being filled closed on and on for the sake of those bytes.
+  // Nor does compaction close the segment that is being filled again and again because of those
+  // bytes.
   for (int i = 0; i < 8; ++i) {
     write(make_file(root, std::to_string(i)), 0, noise(chunk_size, 1));
     NACRE_EXPECT_OK(volume().sync_all());
@@ -238,7 +239,7 @@ TEST_F(VolumeCompaction, goes_on_where_writers_have_filled_the_disk) {
   NACRE_EXPECT_OK(volume().write(find(root, names[1]), 0, as_bytes(noise(chunk_size, 2)), {}));
 }
 
-// A sixth of each segment is dead, which the bound allows; but the disk is full.
+// A sixth of each segment is dead. The bound allows that, but the disk is full.
 TEST_F(VolumeCompaction, what_is_deleted_makes_room_on_a_full_disk_although_the_bound_is_kept) {
   mount_on_small_disk();
   std::vector<std::string> names;

@@ -199,7 +199,7 @@ TEST_F(VolumeConcurrency, files_come_and_go_without_a_trace) {
     NACRE_EXPECT_OK(volume().remove_directory(root, "d" + std::to_string(thread)));
     volume().forget(directory, 1);
   });
-  // What a commit let go of last is erased with the next one.
+  // Inodes that a commit released last are erased with the next commit.
   NACRE_EXPECT_OK(volume().sync_all());
   EXPECT_EQ(mounted().stats().inode_count, 1u);
   EXPECT_EQ(mounted().stats().known_inodes, 1u);

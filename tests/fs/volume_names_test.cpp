@@ -271,7 +271,7 @@ TEST_F(VolumeNames, inode_numbers_are_never_used_twice) {
   volume().forget(first, 1);
   const InodeNumber second = make_file(root, "b");
   EXPECT_GT(second, first);
-  // No commit has seen the second: the third must still differ from it.
+  // No commit has the second inode, but the third one must still get another number.
   lose_power();
   EXPECT_FALSE(exists(root, "b"));
   const InodeNumber third = make_file(root, "c");
@@ -340,7 +340,7 @@ TEST_F(VolumeNames, a_large_deleted_file_goes_in_pieces) {
   lose_power();  // mounts with them
   const std::string block(64u << 10, 'x');
   const InodeNumber file = make_file(root, "big");
-  // One chunk in two, so that each is a row.
+  // Every second chunk is written, so that each has a row of its own.
   constexpr std::uint64_t row_count = 1500;
   for (std::uint64_t i = 0; i < row_count; ++i) {
     write(file, i * (32u << 10), std::string_view(block).substr(0, 100));

@@ -16,7 +16,7 @@ using fs::InodeNumber;
 
 constexpr std::uint64_t session_limit = 4u << 20;
 
-// What the records of each salt take up, and which counters they have.
+// The bytes of the records of each salt, and their counters.
 class SessionCounter final : public fs::SegmentVisitor {
  public:
   struct Session {
@@ -161,7 +161,7 @@ TEST_F(VolumeSessions, a_disk_that_is_full_at_the_switch_costs_nothing_once_ther
   write(file, 0, std::string_view(text).substr(0, 3u << 20));
   NACRE_EXPECT_OK(volume().sync_all());
   backing_->inject({.operations = change_write, .path_part = "db/", .code = ErrorCode::no_space});
-  // Whatever of this is refused, is refused with an error and written again afterwards.
+  // A write that is refused gets an error, and is repeated afterwards.
   for (std::size_t at = 3u << 20; at < text.size(); at += 1u << 20)
     static_cast<void>(
         volume().write(file, at, as_bytes(std::string_view(text).substr(at, 1u << 20)), {}));

@@ -41,7 +41,7 @@ class VolumeSlowNames : public VolumeTest {
     VolumeTest::TearDown();
   }
 
-  // The first read that it makes does not end before answer().
+  // Begins a call whose first read does not end before answer().
   std::future<Result<>> begin_slow(std::function<Result<>()> call) {
     gate_.set_open(false);
     holds_ = true;
@@ -95,7 +95,8 @@ TEST_F(VolumeSlowNames, keep_no_others_waiting) {
   }
 }
 
-// Each slow call has read, or is about to read, what another changes before it holds the lock.
+// Each slow call has read, or is about to read, a name that another call changes before the slow
+// call holds the lock.
 TEST_F(VolumeSlowNames, see_what_changed_while_they_waited) {
   {
     auto slow = begin_slow([&] { return look_up(slow_, name_); });

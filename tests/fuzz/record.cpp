@@ -61,7 +61,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const MutableByteView exact = input.last(record.size());
   std::copy(record.begin(), record.end(), exact.begin());
   if (const auto header = check_record_crc(exact); !header && data[0] % 12 != 0) {
-    // Too short or too long for a record: nothing else can be wrong with it.
+    // The only fault that such bytes may have is that they are too short for a record.
     if (record.size() >= record_size_bytes_min) std::abort();
   }
   const MessageResult result =

@@ -110,7 +110,7 @@ TEST(PlannedCiphers, in_serial_modes_are_the_cpus_where_a_message_is_long) {
   }
 }
 
-// The other classes' work below 512 KiB is done before a device is awake.
+// Except for DES, the cpu finishes payloads below 512 KiB before a device is awake.
 TEST(PlannedCiphers, of_des_64_kib_are_worth_a_device_and_8_are_not) {
   for (const Case& of : cases) {
     SCOPED_TRACE(name_of(of));

@@ -41,8 +41,9 @@ class PlannedEngineTest : public testing::Test {
                                     unsigned slots = 2) {
     return automatic(cpu, cuda, WorkClasses().set(), slots);
   }
-  // Makes an automatic engine with these costs of the cpu and of the device. The costs stay as they
-  // are: no time passes, so nothing is learned, unless a test moves the clock.
+  // Makes an automatic engine with these costs of the cpu and of the device. splits: the classes in
+  // which both together are faster than one. The costs stay as they are: no time passes, so nothing
+  // is learned, unless a test moves the clock.
   std::unique_ptr<Engine> automatic(const CostModel::Costs& cpu, const CostModel::Costs& cuda,
                                     const WorkClasses& splits, unsigned slots = 2) {
     const std::string cpu_name = CpuBackend::create(cpu_threads, 1).value()->name();

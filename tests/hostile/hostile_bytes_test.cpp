@@ -3,8 +3,8 @@
 // again, each time in a fresh copy. Whatever the change, everything that the volume then shows is
 // right or refused. The check finds every change that matters, and calls it by its name.
 //
-// NACRE_LONG makes it 72 times longer. Each day begins with other mutations; NACRE_SEED=n repeats
-// those of a seed, NACRE_ONLY=n the one of that number. A failure names both.
+// NACRE_LONG makes the test 72 times longer. Each day begins with other mutations. NACRE_SEED=n
+// repeats those of a seed, and NACRE_ONLY=n the one with that number. A failure names both.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>

@@ -92,7 +92,7 @@ void write_branch(BranchWriter& writer) {
   writer.put(Table::xattrs, 2);
 }
 
-// What of the folder decides what the database holds.
+// The files of the folder that decide what the database holds.
 std::vector<std::string> branch_files(const Branch& a, const Branch& b) {
   std::set<std::string> paths;
   for (const Branch* branch : {&a, &b}) {
@@ -123,8 +123,9 @@ bool holds(const std::vector<BranchRows>& states, const BranchRows& content) {
   return std::find(states.begin(), states.end(), content) != states.end();
 }
 
-// Every mixture, also those with files missing. Those in which only one branch's files count are
-// its state, or an earlier one of it where the newest log is gone (docs/SECURITY.md).
+// Tries every mixture of files, also with files missing. If only one branch's files count in it,
+// the result is that branch's state, or an earlier one if the newest log is gone
+// (docs/SECURITY.md).
 void expect_no_mixture(const Branch& a, const Branch& b) {
   const auto paths = branch_files(a, b);
   ASSERT_GT(paths.size(), 4u);
@@ -153,8 +154,8 @@ void expect_no_mixture(const Branch& a, const Branch& b) {
   EXPECT_GE(opened, 4u);  // the two as they are
 }
 
-// What a repair reads out of a folder in which a log of another branch lies: rows that are right
-// are not enough.
+// A repair reads a folder in which a log of another branch lies. It is not enough that each row is
+// genuine.
 TEST(DatabaseBranches, give_no_rows_of_another_branchs_log_to_a_repair) {
   Branch base{.disk = MemoryBacking::create(), .states = {}};
   {
@@ -320,8 +321,8 @@ TEST(DatabaseBranches, of_a_killed_database_never_mix) {
   expect_no_mixture(a, b);
 }
 
-// A copy is opened while the database that it was copied from goes on: both have the log and the
-// manifest of then, and one of them has gone on with these very files.
+// A copy is opened while the original database goes on. Both have the log and the manifest of the
+// moment of copying, and the original has gone on with these very files.
 TEST(DatabaseBranches, of_a_database_that_went_on_never_mix_with_its_copy) {
   Branch a{.disk = MemoryBacking::create(), .states = {}};
   BranchWriter writer_a(a, "base", true);
@@ -339,7 +340,7 @@ TEST(DatabaseBranches, of_a_database_that_went_on_never_mix_with_its_copy) {
   expect_no_mixture(b, a);
 }
 
-// CURRENT, and what else lies under a name of its own, opens under no other.
+// CURRENT, and every other file with a fixed name, opens under no other name.
 TEST(DatabaseBranches, small_files_are_bound_to_their_names) {
   Branch base{.disk = MemoryBacking::create(), .states = {}};
   {

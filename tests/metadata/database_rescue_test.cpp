@@ -269,7 +269,7 @@ TEST_P(DatabaseRescueTest, loses_nothing_with_the_manifest_or_what_names_it) {
     for (const auto& path : files_beginning(*closed_, prefix)) {
       SCOPED_TRACE(path);
       const auto hurt = damaged(closed_, path, closed_->load(path)->size() - 5);
-      // A manifest's last frame may be a torn tail; the log knows better.
+      // A manifest's last frame may look like a torn tail. The log shows that it was whole.
       EXPECT_GE(damage_count(hurt), 1u);
       EXPECT_EQ(expect_honest(hurt), 0u);
       const auto gone = closed_->process_kill();

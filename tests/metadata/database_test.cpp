@@ -299,7 +299,7 @@ TEST(Database, tells_which_files_it_depends_on) {
     EXPECT_FALSE(needed->contains("999998.sst"));
     EXPECT_FALSE(needed->contains("MANIFEST-999998"));
     EXPECT_FALSE(needed->contains("LOG"));
-    // Without all the others it opens and holds the same.
+    // Without all other files the database opens and holds the same.
     auto bare = backing->process_kill();
     for (const auto& path : unneeded)
       bare->erase(path);

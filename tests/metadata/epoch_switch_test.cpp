@@ -315,7 +315,7 @@ INSTANTIATE_TEST_SUITE_P(From, EpochSwitchOfOtherFiles,
                          ::testing::Values(EpochFormat::one, EpochFormat::two));
 
 TEST_P(EpochSwitchOfOtherFiles, takes_no_manifest_that_was_cut) {
-  // Otherwise the switch flushes, and what that appends goes to the file that was replaced.
+  // Otherwise the switch flushes, and the flush appends to the file that was replaced.
   ASSERT_TRUE(database_->snapshot());
   const std::string path = newest("MANIFEST-");
   expect_refused_with(path, cut(path));

@@ -32,7 +32,7 @@ std::shared_ptr<MemoryBacking> made_database(bool is_closed) {
   return backing->power_loss(0);
 }
 
-// What power loss leaves of it now holds what was confirmed.
+// Expects that everything confirmed survives a power loss at this moment.
 void expect_whole(const MemoryBacking& backing, const std::vector<std::string_view>& keys,
                   std::string_view when) {
   for (const std::uint64_t survival : {0u, 5u}) {
@@ -48,8 +48,8 @@ void expect_whole(const MemoryBacking& backing, const std::vector<std::string_vi
 
 enum class End : std::uint8_t { close, drop };
 
-// Opens, commits, and closes (or does not); the one failure may end that anywhere. True when the
-// commit was confirmed.
+// Opens, commits, and closes or not. One failure may end that anywhere. Returns whether the commit
+// was confirmed.
 bool work_and_meet_errors(const std::shared_ptr<MemoryBacking>& backing, End end) {
   const auto database = metadata::Database::open(backing, make_keys(), small_options());
   if (!database) return false;

@@ -30,7 +30,7 @@ std::unique_ptr<FrameWriter> make_writer(std::shared_ptr<MemoryBacking> backing,
   return writer;
 }
 
-// Frames of these sizes, each synced on its own. Returns the content.
+// Writes frames of these sizes, and syncs each one. Returns the content.
 Bytes write_frames(std::shared_ptr<MemoryBacking> backing, std::string_view path,
                    const std::vector<std::size_t>& sizes, bool close = true,
                    std::uint64_t seed = 1) {

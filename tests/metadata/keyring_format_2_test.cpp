@@ -97,7 +97,7 @@ TEST(KeyringFormat2, a_passphrase_needs_no_rsa) {
   for (const char* name : {"public_key", "private_key", "wrapped_volume_key", "mac"}) {
     EXPECT_FALSE(fields["recipients"][0].contains(name)) << name;
   }
-  // Nor does one with a key pair have anything wrapped for that.
+  // For a recipient with a key pair, nothing is wrapped for that pair either.
   EXPECT_TRUE(fields["recipients"][2].contains("public_key"));
   EXPECT_FALSE(fields["recipients"][2].contains("wrapped_volume_key"));
 }
@@ -117,7 +117,7 @@ TEST(KeyringFormat2, changing_a_passphrase_changes_everything_that_depends_on_it
   EXPECT_NE(after.fingerprint, before.fingerprint);
   EXPECT_NE(after.passphrase->salt, before.passphrase->salt);
   EXPECT_NE(after.passphrase->check, before.passphrase->check);
-  // One with a key pair gets another one.
+  // A recipient with a key pair gets another key pair.
   const auto [same, by_three] = open_text(text_2(), secret("three")).value();
   const auto other =
       change_passphrase(same, by_three.access, std::get<NewPassphrase>(bare_passphrase("drei")));
@@ -299,7 +299,7 @@ TEST(KeyringFormat2, a_rotation_from_format_1_turns_the_passphrase_that_is_given
   EXPECT_FALSE(fields["recipients"][1].contains("check"));
   EXPECT_EQ(open_text(text, secret("one"))->opened.access.follows, made.keys->fingerprint());
 
-  // The other one when it is used for writing; its key pair stays of use.
+  // The other passphrase is converted when it is used for writing. Its key pair stays in use.
   const auto two = open_text(text, secret("two"));
   ASSERT_TRUE(two) << two.error().message;
   EXPECT_TRUE(two->opened.access.is_unconfirmed);

@@ -80,7 +80,7 @@ TEST_F(KeyringKeeperTest, replaces_both_copies_then_notes_the_generation) {
   const auto after = backing_->power_loss(0);
   EXPECT_EQ(find_keyring(*after)->keyring.claims.generation, 2u);
   EXPECT_EQ(find_keyring(*after)->keyring.claims.recipients.size(), 1u);
-  // And once more, from there.
+  // Another change succeeds from there.
   EXPECT_TRUE(
       keeper_->replace(add_recipient(keeper_->current(), opened_.access, public_key(2)).value()));
   EXPECT_EQ(on_disk(), 3u);

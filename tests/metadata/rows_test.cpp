@@ -44,7 +44,7 @@ void expect_error_or_same(const std::string& value, Decode decode) {
   }
 }
 
-// Every truncation, extension and change of one byte.
+// Tries every truncation, extension and change of one byte.
 template <typename Decode>
 void expect_robust(const std::string& value, Decode decode) {
   expect_round_trip(value, decode);

@@ -68,7 +68,7 @@ TEST(VolumeAge, what_was_counted_is_found_after_power_loss_and_what_was_not_may_
       const std::shared_ptr<MemoryBacking> left = backing->power_loss(seed);
       const std::uint64_t found = count_found(left, false);
       EXPECT_GE(found, counted) << "seed " << seed << ", group " << group;
-      // What an opening for writing found is durable then, too.
+      // After an opening for writing, all that it found is durable, too.
       EXPECT_GE(count_found(left->power_loss(seed + 1), true), found);
     }
   }

@@ -215,7 +215,7 @@ TEST_F(FuseBlocks, of_a_file_with_holes_cost_no_reader_his_answer_on_a_full_disk
     expect_readable(File(path("f"), O_RDONLY), round);
     EXPECT_EQ(chmod(path("f").c_str(), 0600 + round % 2), 0);
     expect_readable(file, round);
-    // And its writers are refused, if not at once.
+    // Writers of the file are refused, perhaps not at once.
     if (pwrite(file, "more", 4, 0) == 4) {
       EXPECT_EQ(fsync(file), -1);
     }

@@ -96,7 +96,8 @@ class FuseIdle : public FuseMount {
     result.idle_ms = 500;
     return result;
   }
-  // A mount whose limit has passed before its file could be opened is over: on to the next one.
+  // If the limit passed before the file could be opened, that mount is over, and the next one is
+  // tried.
   File open_before_it_ends() {
     for (;;) {
       File file(::open(path("f").c_str(), O_RDWR | O_CREAT, 0644));

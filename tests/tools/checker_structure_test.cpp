@@ -383,7 +383,8 @@ TEST_F(CheckerStructure, segment_that_no_commit_named_is_a_note) {
     header->segment.value = 4711;
     const auto encoded = metadata::encode(*header);
     backing_->store(path_of(metadata::SegmentNumber{4711}), encoded);
-    // One of a session that the database does not know is no leftover: db/ was put back.
+    // A segment of a session that the database does not know is no leftover: db/ was put back to an
+    // older state.
     header->segment.value = 4712;
     header->salt[3] ^= 1;
     backing_->store(path_of(metadata::SegmentNumber{4712}), metadata::encode(*header));

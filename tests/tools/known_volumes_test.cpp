@@ -121,7 +121,8 @@ TEST_F(KnownVolumesTest, a_known_id_with_another_fingerprint_is_refused_at_any_p
     EXPECT_NE(known.error().message.find(words), std::string::npos) << known.error().message;
 }
 
-// The volume lies at two paths of one place (a link, a mount), and its keys are rotated by one.
+// The volume has two paths to one place (a link, a mount), and its keys are rotated through one of
+// them.
 TEST_F(KnownVolumesTest, a_key_that_was_replaced_at_one_path_is_known_at_the_others) {
   const KnownVolumes volumes(file_);
   const KnownVolume one{"/srv/a", "id-a", "print-new"}, other{"/media/a", "id-a", "print-new"};

@@ -35,7 +35,7 @@ class Contender {
   virtual ~Contender() = default;
   // From now on run() takes messages 0, stride, 2 · stride, ….
   virtual Result<> select(std::size_t stride) = 0;
-  // Does each of them once. An error names the message that failed, and why.
+  // Runs each selected message once. An error names the message that failed, and the reason.
   virtual Result<> run() = 0;
   // The output of a message of the last run.
   virtual ByteView output(std::size_t index) const = 0;

@@ -14,8 +14,8 @@ struct CounterTimes {
   PayloadTimes one_key;   // messages of a size, under one key
   PayloadTimes key_each;  // the same messages, a key each
 };
-// whole bytes in CTR, each way in turn with the others. Outputs are compared with what the
-// processor computes. Values are missing without a device, or if the device does not take the
+// Times for `whole` bytes in CTR, each way in turn with the others. Outputs are compared with what
+// the processor computes. Values are missing without a device, or if the device does not take the
 // messages. Error: io.
 Result<CounterTimes> time_counters(const SeedRun& run, std::size_t whole, std::size_t message_size);
 

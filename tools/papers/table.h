@@ -86,7 +86,8 @@ struct SeedContenders {
   std::string size_noun = {};
 };
 
-// The columns of a table that SeedTimes fill, and from which sizes on the GPU is ahead.
+// The columns of a table that are filled from SeedTimes, and the sizes from which on the GPU is
+// ahead.
 class SeedComparison {
  public:
   explicit SeedComparison(SeedContenders contenders) : contenders_(std::move(contenders)) {}
@@ -95,8 +96,8 @@ class SeedComparison {
   void add_columns(SeedTable& table) const;
   // Appends the cells of those columns to the row, for work on this many bytes.
   void add_row(SeedTable& table, std::vector<SeedCell> row, const SeedTimes& times, double bytes);
-  // A row that crossovers count, those of a group in the order of their sizes. The group is "" or
-  // what its rows have in common, as "messages of 16 blocks".
+  // Adds a row to the search for crossovers. The rows of a group are added in the order of their
+  // sizes. The group is "" or what its rows have in common, for example "messages of 16 blocks".
   void add_place(double size, const SeedTimes& times, const std::string& group = {});
   // The library's name, and for each group the sizes from which on the GPU with copies stays faster
   // than the processor's contenders.

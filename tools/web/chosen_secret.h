@@ -27,7 +27,8 @@ struct ChosenSecret {
   void add_to_command(std::vector<std::string>& words) const;
 };
 
-// Uses the ID up. Call it when all other fields are known to be right. id_field: "secret".
+// Returns the secret of an ID, which is then used up. So it is called when all other fields are
+// known to be right. id_field: "secret".
 tl::expected<std::shared_ptr<const SecretBytes>, WebError> take_secret(Access& access,
                                                                        const Fields& fields,
                                                                        const char* id_field);

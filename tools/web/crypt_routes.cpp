@@ -145,8 +145,8 @@ Answer decrypt(ServerContext& context, const Call& call) {
                      std::move(words), prepare);
 }
 
-// Runs the command, because it prints what the page shows.
-// In what `nacre crypt inspect --json` says of one container.
+// Gives the error of one container, in the output of `nacre crypt inspect --json`, the words of the
+// page.
 void use_page_words_in(nlohmann::json& container) {
   const auto error = container.is_object() ? container.find("error") : container.end();
   if (error == container.end() || !error->is_object()) return;

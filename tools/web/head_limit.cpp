@@ -40,7 +40,7 @@ void HeadLimit::leave(Place place) {
   (place->is_waiting ? waiting_ : other_).erase(place);
 }
 
-// All wait equally long, so the last that begins is the last that ends.
+// All connections may wait for the same time, so the last one to begin is the last one to end.
 void HeadLimit::wait(Place place) {
   place->is_waiting = true;
   place->end = Clock::now() + limit_;

@@ -233,7 +233,7 @@ void LiveHistory::ask(Watched& watched) {
 Result<json> LiveHistory::poll(const std::string& mountpoint, double since,
                                std::uint64_t log_after) {
   NACRE_ASSIGN(const auto mount, fs::find_nacre_mount(mountpoint));
-  // A later mount at the same place is another one.
+  // A later mount at the same place is watched anew.
   const std::string key =
       fmt::format("{}:{} {}", mount.device_major, mount.device_minor, mount.mountpoint);
   std::shared_ptr<Watched> watched;

@@ -12,8 +12,8 @@
 namespace nacre::tools::web {
 
 std::string to_path_text(std::string_view path);
-// The reverse. It takes unescaped bytes as they are. Error: invalid_argument for a '%' without two
-// hexadecimal digits, and for NUL.
+// The reverse of to_path_text(). It takes unescaped bytes as they are. Error: invalid_argument for
+// a '%' without two hexadecimal digits, and for NUL.
 Result<std::string> from_path_text(std::string_view text);
 
 // A path of a request: absolute, or below "~/" in the user's home, made lexically normal. Error:

@@ -35,7 +35,7 @@ Answer scrub(ServerContext& context, const Call& call) {
         ErrorCode::invalid_argument, "the field \"action\" must be begin, pause, resume or stop"}));
   }
   if (!rate.empty()) words.push_back("--rate=" + rate);
-  // The daemon goes on with it. Without a daemon this job does it.
+  // If the volume is mounted, its daemon does the scrub. Otherwise this job does it.
   const bool is_the_daemons = action == "begin" && mount_of(path);
   if (is_the_daemons) words.emplace_back("--background");
   VolumeJob job = care_job(action == "begin" ? "scrub" : "scrub_" + action, path, words);

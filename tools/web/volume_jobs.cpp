@@ -14,7 +14,7 @@ Answer start_volume_job(ServerContext& context, VolumeJob job) {
       if (job.on_failure) job.on_failure();
       WebError error = result.error();
       error.where = job.path;
-      // Unless the message named another one.
+      // Keeps the command that the message named, if it is another one.
       if (error.command.empty() || error.command == shell_line(job.run.words)) {
         error.command = command;
       }

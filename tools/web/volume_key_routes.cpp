@@ -153,7 +153,7 @@ Answer rotate(ServerContext& context, const Call& call) {
   }
   NACRE_ASSIGN(const auto level, fields.number_or("level", 0, 0, 9));
   if (level != 0) add_option(words, "--level", std::to_string(level));
-  // The daemon goes on with it.
+  // If the volume is mounted, its daemon goes on with the rotation.
   if (mount_of(path)) {
     words.emplace_back("--no-wait");
     job.watched = DaemonWork::rotation;

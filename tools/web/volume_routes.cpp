@@ -55,7 +55,7 @@ Answer make_volume(ServerContext& context, const Call& call) {
   return start_volume_job(context, std::move(job));
 }
 
-// For the wizard, which asks before it asks for a passphrase.
+// Checks a place for a new volume. The wizard does that before it asks for a passphrase.
 Answer check_place(const Call& call) {
   NACRE_ASSIGN(const auto path, request_path(call.head.query_value("path")));
   const auto checked = check_new_volume_place(path);
