@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Containers, whole: every suite and codec, sizes around the chunks', many files in one run, and
-// sources and sinks that fail.
+// Whole containers under every suite and codec, with sizes around multiples of a chunk, many files
+// in one run, and sources and sinks that fail.
 #include <algorithm>
 #include <set>
 

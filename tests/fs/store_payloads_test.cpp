@@ -128,7 +128,7 @@ struct Chunks {
   std::vector<fs::SealRequest> requests;
 };
 
-// The messages of each payload when so many chunks are appended at once.
+// The number of messages in each payload if chunk_count chunks are appended at once.
 std::vector<std::size_t> payloads_of(std::size_t chunk_count, std::uint64_t liked_size_bytes,
                                      std::uint64_t segment_size_bytes) {
   CountingEngine engine(liked_size_bytes);

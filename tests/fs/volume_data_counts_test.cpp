@@ -9,7 +9,7 @@ namespace {
 
 class VolumeDataCounts : public VolumeCounts {
  protected:
-  // A file of so many chunks that are on the disk, beside another one in the same segment.
+  // Makes a file whose chunks are on the disk, and another file in the same segment.
   void SetUp() override {
     VolumeCounts::SetUp();
     write(make_file(root, "first"), 0, text(2 * chunk_size));

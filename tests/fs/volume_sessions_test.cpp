@@ -147,7 +147,7 @@ TEST_F(VolumeSessions, segments_of_a_later_session_need_no_commit_to_be_known) {
     const auto header = fs::read_segment_header(**segment, test_keys()->volume_id(), *number);
     if (header) sessions.insert(header->salt);
   }
-  // At least 8 MiB are sealed: the rest fits into the budget of dirty bytes.
+  // At least 8 MiB are sealed by now, since only the rest fits into the budget of dirty bytes.
   EXPECT_GE(sessions.size(), 2u);
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     lose_power(seed);

@@ -380,9 +380,9 @@ TEST_F(CudaRsa, refuses_keys_that_it_cannot_generate_as_the_cpu_does) {
 
 class CudaPrimes : public cuda::CudaTest {
  protected:
-  // Searches as the generation of keys does, but always under one key, so that each time the same
-  // intervals have one. Expects what is found to be primes of so many limbs, none of them twice;
-  // returns how many.
+  // Searches primes as the generation of keys does, but always under one key, so that the same
+  // intervals have primes each time. Expects the results to be different primes of limb_count
+  // limbs. Returns their number.
   template <int limb_count>
   std::size_t search(std::uint32_t interval_count) {
     const std::vector<cuda::SmallPrime> small = small_primes_for(32 * limb_count);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs device code on the host: the names that the kernels' headers (.cuh) take from the CUDA
-// compiler, for one block of threads. Include it before them, and no header of CUDA beside it.
+// compiler, for one block of threads. Include it before them, and include no header of CUDA.
 //
 // A thread of the block is a fiber, which runs until it meets the others: in a barrier or where
 // lanes of a warp exchange values. Threads that are ready go on in an order that is drawn anew each

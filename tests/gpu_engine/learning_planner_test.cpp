@@ -126,7 +126,8 @@ TEST_F(LearningPlanner, is_not_misled_by_a_hiccup) {
   }
 }
 
-// A mount that locked its first pages beside its first payloads gave nearly all others to the cpu.
+// In an earlier version, a mount that locked pages during its first payloads gave nearly all later
+// ones to the cpu.
 TEST_F(LearningPlanner, learns_nothing_while_memory_is_locked) {
   const Payload payload = make_payload({Operation::seal, Codec::lz77}, 64u << 20);
   for (const bool locks : {true, false}) {

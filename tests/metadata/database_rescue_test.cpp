@@ -181,7 +181,7 @@ TEST_P(DatabaseRescueTest, loses_only_rows_of_the_page_that_is_damaged) {
     most = std::max(most, expect_honest(hurt));
     if (HasFailure()) return;
   }
-  // A page holds parts of three blocks of 8 KiB at the most.
+  // A page holds parts of at most three blocks of 8 KiB.
   EXPECT_LT(most, 500u);
   sample.print(tried, places.size(), "pages");
 }

@@ -47,7 +47,7 @@ struct Call {
 std::string to_string(const Call& call);
 
 enum class TestedLevel : std::uint8_t {
-  data,  // of files, with nothing above the file cache: flush and tidy do what they say
+  data,  // files without a volume above the cache; flush and tidy have an effect only here
   volume,
 };
 

@@ -473,7 +473,7 @@ TEST_F(DatabaseRepair, undone_survives_power_loss_at_any_change) {
 }
 
 // A page that the disk does not give counts as damaged: what lay in it comes from the checkpoint.
-// The damaged table stays beside the new database, and goes back into its place.
+// The damaged table stays next to the new database, and an undo puts it back.
 TEST_F(DatabaseRepair, of_a_page_that_the_disk_cannot_read_costs_at_most_what_lay_in_it) {
   const Sample sample;
   std::vector<std::pair<std::string, std::uint64_t>> places;
