@@ -104,7 +104,7 @@ TEST_F(VolumeNameCounts, unlink_of_a_file_without_content) {
   commit();
   expect("unlink", {.gets = 1, .rows_read = 1, .erases = 1},
          [&] { NACRE_EXPECT_OK(volume().unlink(root, "f")); });
-  // Its size says that it has no chunks.
+  // The size of the inode shows that it has no chunks.
   expect("forget of the last reference", {.erases = 1}, [&] { volume().forget(file, 1); });
   expect_commit("commit of an unlink", rows_only(2, 4));
 }

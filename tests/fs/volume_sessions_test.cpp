@@ -128,8 +128,8 @@ TEST_F(VolumeSessions, a_new_salt_is_drawn_before_the_limit) {
     EXPECT_TRUE(read(find(root, "f" + std::to_string(i))) == content(i, file_size)) << i;
 }
 
-// Their segments lie there when power goes, and no commit named them: they are removed, for the
-// sessions' own rows were durable before.
+// When power is lost, segments of later sessions exist that no commit names. They are removed,
+// since the rows of the sessions were durable before.
 TEST_F(VolumeSessions, segments_of_a_later_session_need_no_commit_to_be_known) {
   const InodeNumber file = make_file(root, "f");
   NACRE_EXPECT_OK(volume().sync_all());

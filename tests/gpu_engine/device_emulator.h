@@ -109,7 +109,7 @@ class DeviceEmulator {
 
   void meet_block() { meet(block_, 1); }
 
-  // All lanes of the warp; what each gave is there until they meet next.
+  // All lanes of the warp meet. The values that they gave stay valid until they meet next.
   const std::array<std::uint32_t, emulated_lanes>& exchange(std::uint32_t value, unsigned what) {
     Meeting& warp = warps_[thread_ / emulated_lanes];
     auto& values = warp.values[warp.turn % 2];

@@ -90,7 +90,7 @@ TEST_F(LearningPlanner, leaves_a_model_that_is_right_as_it_is) {
   }
 }
 
-// Where the device is the better one, until it takes twice the cpu's time; and back.
+// The device is faster at first, then takes twice the cpu's time, and then is faster again.
 TEST_F(LearningPlanner, follows_what_changes) {
   Machine machine(cpu_costs, cuda_costs, {}, true);
   const Payload payload = make_payload({Operation::checksum, Codec::none}, 16u << 20);
@@ -107,7 +107,7 @@ TEST_F(LearningPlanner, follows_what_changes) {
   EXPECT_LE(late_of(200), 8);
   EXPECT_FALSE(machine.used_cuda);
   factors.fill(1);
-  // It has to be tried, and then twice more, before it is believed.
+  // The device must be tried once, and then twice more, before its new speed counts.
   late_of(300);
   EXPECT_LE(late_of(500), 5);
 }

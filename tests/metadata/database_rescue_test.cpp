@@ -75,7 +75,7 @@ class DatabaseRescueTest : public ::testing::TestWithParam<std::uint64_t> {
     const std::string key = fmt::format("key {:05}", random() % 400);
     if (random() % 4 == 0) return database.erase(table, key);
     std::string value = fmt::format("{} in session {}: ", random() % 1000, session);
-    // Some compress, some do not, some take pages of their own.
+    // Some values compress, some do not, and some take pages of their own.
     const std::size_t size = random() % 50 == 0 ? 9000 : 20 + random() % 100;
     while (value.size() < size)
       value += random() % 2 == 0 ? "again and again " : fmt::format("{:x}", random());
@@ -129,7 +129,7 @@ class DatabaseRescueTest : public ::testing::TestWithParam<std::uint64_t> {
     return rescue ? (*rescue)->damage().size() : 0;
   }
 
-  // Where the frames of a file begin.
+  // The offsets of the frames of a file.
   static std::vector<std::size_t> frames_of(const Bytes& stored) {
     std::vector<std::size_t> frames;
     for (std::size_t at = find_frame_magic(stored, 0); at < stored.size();

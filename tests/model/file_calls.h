@@ -51,7 +51,7 @@ enum class TestedLevel : std::uint8_t {
   volume,
 };
 
-// What is called upon, and what the calls are like.
+// The level that is tested, and the kind of calls.
 struct FileCallsProfile {
   TestedLevel level = TestedLevel::volume;
   TestedFilesOptions options = {};
@@ -67,7 +67,7 @@ struct FileCallsProfile {
 std::vector<Call> draw_calls(const FileCallsProfile& profile, std::uint32_t seed,
                              std::size_t count);
 
-// What differed first.
+// The first difference.
 struct Difference {
   std::size_t call = 0;  // its index
   std::string what;

@@ -66,7 +66,7 @@ class DatabaseRepair : public CheckerTest {
     NACRE_EXPECT_OK(volume().sync_all());
     unmount();  // writes a checkpoint
     mount();
-    // What the checkpoint does not know: files that are gone, new, and longer than they were.
+    // Changes that the checkpoint does not know: files that are gone, new, or longer than before.
     for (int i = 0; i < 20; ++i)
       NACRE_EXPECT_OK(volume().unlink(root, fmt::format("file {}", i)));
     for (int i = 20; i < 40; ++i)
@@ -202,7 +202,7 @@ class DatabaseRepair : public CheckerTest {
     ASSERT_NE(largest, "");
     flip_byte(largest, header_size + page_size + 10);
   }
-  // What power loss leaves before each change that work makes.
+  // The media that a power loss leaves, one for each change that work makes.
   std::vector<std::shared_ptr<MemoryBacking>> wrecks_of(
       const Sample& sample,
       const std::function<Result<>(const std::shared_ptr<metadata::BackingDirectory>&)>& work) {
