@@ -21,7 +21,7 @@ Payload draw_payload(TestRandom& random, std::span<const Shape> drawn = shapes) 
 struct Counts {
   int late = 0;  // more than a tenth later than on the better backend alone
   int payloads = 0;
-  double lost = 0;  // of the time, the part that would not have been taken there
+  double lost = 0;  // the share of the time that the better backend alone would have saved
 };
 Counts run_many(Machine& machine, TestRandom& random, int per_class_and_size, double noise = 0) {
   Counts counts;
