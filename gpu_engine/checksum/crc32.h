@@ -9,7 +9,8 @@
 
 namespace nacre::engine {
 
-// The CRC of everything that went into crc, followed by bytes. crc: 0 at the beginning. ISA-L.
+// The CRC of all bytes that crc covers, followed by these bytes. crc is 0 at the beginning.
+// Computed by ISA-L.
 std::uint32_t crc32(std::uint32_t crc, ByteView bytes);
 std::uint32_t crc32c(std::uint32_t crc, ByteView bytes);
 

@@ -29,7 +29,8 @@ std::string entry_text(const EntryText& entry);
 // Reads all that the volume shows. A failed read fails the test.
 RecoveredTree read_tree(fs::Volume& volume);
 
-// What fsck.nacre checks of an unmounted volume: no error. deep: every byte.
+// Expects the checks of fsck.nacre to find no error in an unmounted volume. deep: they read every
+// byte.
 void expect_clean(const std::shared_ptr<MemoryBacking>& backing, std::uint32_t chunk_size_bytes,
                   bool deep);
 

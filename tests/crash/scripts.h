@@ -18,7 +18,7 @@ void change_contents(WorkedVolume& volume);
 void reopen_often(WorkedVolume& volume);
 // Writes three or more checkpoints between changes, and one at closing.
 void write_checkpoints(WorkedVolume& volume);
-// Allocates and zeroes space, and grows files into it, beside writes and truncations.
+// Allocates and zeroes space, and grows files into it, between writes and truncations.
 void allocate_and_zero(WorkedVolume& volume);
 // Compacts half-dead segments between changes, and again after reopening.
 void compact_often(WorkedVolume& volume);

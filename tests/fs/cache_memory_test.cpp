@@ -58,7 +58,8 @@ TEST_F(ChunkCacheMemory, is_bounded_whatever_lengths_come_and_go) {
     const std::uint64_t first_whole = chunk;
     for (std::uint64_t i = 0; i < budget / budgeted_chunk_size; ++i)
       insert(chunk++, budgeted_chunk_size);
-    // Some of them, in all slabs, are asked for again and again while short ones come.
+    // Some of these chunks, which lie in all slabs, are read again and again while short chunks
+    // come.
     const std::uint64_t every = 4 + random() % 12;
     const auto longest = static_cast<std::uint32_t>(1u << (12 + random() % 5));
     std::uint64_t bytes = 0;

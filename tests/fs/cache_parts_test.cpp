@@ -246,7 +246,7 @@ TEST_F(PartReads, take_parts_of_what_only_looks_as_if_it_compressed) {
   NACRE_ASSERT_OK(store_->file(3).write(0, content_));
   NACRE_ASSERT_OK(store_->sync(3));
   EXPECT_TRUE(is_in_parts(3, 0));
-  // And back, when the file compresses again.
+  // The file compresses again, and its chunks become whole records again.
   content_.assign(content_.size(), Byte{'a'});
   for (int i = 0; i < 2; ++i) {
     NACRE_ASSERT_OK(store_->file(3).write(0, content_));

@@ -25,7 +25,7 @@ class Checkpoint : public VolumeCompaction {
     metadata::CheckpointNumber number;
     metadata::CheckpointRow row;
   };
-  // What the tables of the unmounted volume say.
+  // The checkpoints that the tables of the unmounted volume name.
   std::vector<Found> checkpoints() {
     std::vector<Found> found;
     const auto database = metadata::Database::open(backing_, test_keys(), {.read_only = true});

@@ -142,7 +142,7 @@ class ContainerFixture : public testing::Test {
     return *file.outcome ? ErrorCode::exists : file.outcome->error().code;
   }
 
-  // Where each record begins; the last entry is the container's end.
+  // The offset of each record. The last entry is the end of the container.
   static std::vector<std::size_t> record_offsets(const Bytes& container) {
     const auto header = parse_container_header(container).value();
     std::vector<std::size_t> offsets = {container_header_size_bytes + header.keyring_size};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Containers, whole: every suite and codec, sizes around the chunks', many files in one run, and
-// sources and sinks that fail.
+// Whole containers under every suite and codec, with sizes around multiples of a chunk, many files
+// in one run, and sources and sinks that fail.
 #include <algorithm>
 #include <set>
 
@@ -81,7 +81,7 @@ TEST_F(Container, changes_keys_where_a_cipher_has_short_blocks) {
   const MemoryFile opened = open(container);
   ASSERT_TRUE(*opened.outcome) << opened.outcome->error().message;
   EXPECT_EQ(opened.sink, plain);
-  // What the format page says of the later salts.
+  // The salts of later sessions follow the rule of docs/FORMAT.md.
   EXPECT_EQ(container_salt({}, 0), engine::SessionSalt{});
   Bytes message(as_bytes("nacre container session").begin(),
                 as_bytes("nacre container session").end());

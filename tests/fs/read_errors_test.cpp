@@ -103,7 +103,7 @@ TEST(ReadErrors, of_the_disk_give_eio_for_that_chunk_alone) {
     EXPECT_TRUE(std::equal(chunk.begin(), chunk.end(),
                            content.begin() + static_cast<std::ptrdiff_t>(index * chunk_size)));
   }
-  // Which shows that they were not read once more.
+  // The count of misses shows that the good records were not read again.
   EXPECT_EQ((*store)->cache().chunks().stats().misses, stored_reads.misses + 3);
   (*store)->committer().abandon();
 }

@@ -97,7 +97,7 @@ class RotationTest : public ::testing::Test {
       write(fmt::format("f{}", i), i + 1, 3 + i % 5);
       if (i % 4 == 0) NACRE_EXPECT_OK(volume_->sync_all());
     }
-    // Some of it is dead, some is small.
+    // Now some records are dead, and some files are small.
     write("f0", 77, 4);
     NACRE_EXPECT_OK(volume_->sync_all());
   }

@@ -128,7 +128,7 @@ struct Chunks {
   std::vector<fs::SealRequest> requests;
 };
 
-// The messages of each payload when so many chunks are appended at once.
+// The number of messages in each payload if chunk_count chunks are appended at once.
 std::vector<std::size_t> payloads_of(std::size_t chunk_count, std::uint64_t liked_size_bytes,
                                      std::uint64_t segment_size_bytes) {
   CountingEngine engine(liked_size_bytes);
@@ -295,7 +295,7 @@ TEST(StorePayloads, of_a_written_file_leave_no_memory_behind) {
   fs::PlainMemory& memory = store->cache().store().plain_memory();
   EXPECT_FALSE(memory.is_empty());
   NACRE_ASSERT_OK(store->sync(7));
-  // Nor does it stay while others sync small writes all the time.
+  // The memory is freed also while other files sync small writes all the time.
   const auto end = std::chrono::steady_clock::now() + patience;
   for (std::uint64_t at = 0; !memory.is_empty() && std::chrono::steady_clock::now() < end; ++at) {
     NACRE_ASSERT_OK(store->file(8).write(at, Bytes(1, 's')));

@@ -133,7 +133,7 @@ TEST_F(PlainMemoryTest, that_keeps_few_empty_slabs_uses_its_free_blocks_first) {
     std::fill_n(pieces.back().data(), pieces.back().size(), static_cast<Byte>(i));
     in_blocks += pieces.back().capacity() == block_size ? 1 : 0;
   }
-  // All free ones but a slab's.
+  // All free blocks are used, except for those of one slab.
   EXPECT_EQ(in_blocks, 4 * blocks_per_slab - staying.size() - blocks_per_slab);
   EXPECT_EQ(memory.stats().block_count, in_blocks + staying.size());
   for (std::size_t i = 0; i < pieces.size(); ++i)

@@ -228,7 +228,7 @@ TEST_F(TidyChunk, beside_flushes_leaves_its_records_in_order) {
   }
 }
 
-// What a checkpoint says is settled leaves out versions that are drawn and not yet used.
+// The settled version of a checkpoint stays below versions that are drawn and not yet used.
 TEST_F(TidyChunk, keeps_its_versions_from_being_settled) {
   NACRE_ASSERT_OK(write(0, 16u << 10, 'a'));
   NACRE_ASSERT_OK(sync_as_records());

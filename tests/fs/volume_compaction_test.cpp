@@ -142,7 +142,7 @@ TEST_F(VolumeCompaction, a_damaged_record_stays_and_is_counted_once) {
   EXPECT_EQ(compact().immovable_count, 0u) << "it is tried once";
   EXPECT_EQ(segments().moved_bytes, moved);
   EXPECT_TRUE(backing_->load(path));
-  // Its neighbours were moved all the same, and it is still known to be damaged.
+  // The neighbours of the damaged record were moved, and the record is still known to be damaged.
   const InodeNumber found = find(root, "f");
   Bytes out(chunk_size);
   EXPECT_CODE(corrupt, volume().read(found, 0, out));

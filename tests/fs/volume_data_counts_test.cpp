@@ -9,7 +9,7 @@ namespace {
 
 class VolumeDataCounts : public VolumeCounts {
  protected:
-  // A file of so many chunks that are on the disk, beside another one in the same segment.
+  // Makes a file whose chunks are on the disk, and another file in the same segment.
   void SetUp() override {
     VolumeCounts::SetUp();
     write(make_file(root, "first"), 0, text(2 * chunk_size));
@@ -31,7 +31,7 @@ class VolumeDataCounts : public VolumeCounts {
             .database_writes = 1,
             .syncs = 2};
   }
-  // What a record takes beyond its chunk.
+  // The most bytes that a record takes in addition to its chunk.
   static constexpr std::uint64_t record_overhead_max = 128;
   void read_at(fs::InodeNumber file, std::uint64_t offset, std::size_t size) {
     Bytes out(size);
@@ -54,7 +54,7 @@ TEST_F(VolumeDataCounts, the_first_segment_costs_a_flush_of_its_folder) {
   const auto file = make_file(root, "f");
   commit();
   write(file, 0, text(chunk_size));
-  // Its header is a write of its own, the next one's number a row.
+  // A new segment costs a write of its header, and a row for the next segment number.
   auto expected = records_and_rows(5, 5);
   expected.segment_writes = 2;
   expected.folder_syncs = 1;
@@ -223,7 +223,7 @@ TEST_F(VolumeDataCounts, copy_of_a_range) {
   const auto from = stored_file(4 * chunk_size);
   const auto to = make_file(root, "copy");
   commit();
-  // Where data begins, where it ends, what it is.
+  // The scans find where data begins, where it ends, and which records hold it.
   expect("copy of 4 chunks", {.iterators = 3, .rows_read = 12, .segment_reads = 1},
          [&] { EXPECT_EQ(volume().copy_range(from, 0, to, 0, 4 * chunk_size), 4 * chunk_size); });
   // Chunks, both inodes, of which one was read, segment, data bytes.

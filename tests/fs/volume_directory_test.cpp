@@ -230,7 +230,7 @@ TEST(DirectoryOffsets, are_few_and_short) {
   EXPECT_EQ(offsets.place_of(directory, 5), alone);
   EXPECT_EQ(DirectoryOffsets::place_behind((5ull << 33) + 9, DirectoryOffsets::past_all_hashes),
             alone);
-  // Others have tickets: the table keeps the latest.
+  // Other names have tickets. The table keeps the latest of them.
   std::vector<std::uint64_t> given;
   for (const std::uint64_t lower : {9ull, 10ull, 11ull}) {
     const std::uint64_t hash = (5ull << 33) + lower;

@@ -88,7 +88,8 @@ class VolumeTest : public ::testing::Test {
     unmount();
     mount();
   }
-  // What the medium holds when power goes now; seed as for MemoryBacking::power_loss().
+  // Power is lost now, and the volume is mounted again from what the medium holds. seed is that of
+  // MemoryBacking::power_loss().
   void lose_power(std::uint64_t seed = 0) {
     auto after = backing_->power_loss(seed);
     volume_.reset();

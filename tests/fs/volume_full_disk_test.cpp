@@ -101,7 +101,7 @@ TEST_F(VolumeFullDisk, a_write_is_refused_before_the_disk_is_full) {
   // Less room is left than the next file takes: its bytes, and what is written with them.
   constexpr std::uint64_t file_takes_bytes = (1u << 20) + (128u << 10);
   EXPECT_LT(volume().space().value().available_bytes, file_takes_bytes);
-  // All that was taken is there, and everything but new data goes on.
+  // All data that was taken is there, and everything except for new data goes on.
   const InodeNumber file = make_file(root, "empty");
   NACRE_EXPECT_OK(volume().rename(root, "f0", root, "g0", RenameMode::replace));
   NACRE_EXPECT_OK(sync(file));
@@ -164,8 +164,8 @@ TEST_F(VolumeFullDisk, what_was_taken_is_written_though_somebody_else_fills_the_
   expect_noise("taken", 1u << 20, 0);
 }
 
-// What the kernel took from a program is not dropped for want of room: it is shown as before, every
-// sync reports the error, and it is written once there is room.
+// Data that the kernel took from a program is not dropped for lack of room: it is shown as before,
+// every sync reports the error, and it is written once there is room.
 TEST_F(VolumeFullDisk, what_the_kernel_took_waits_for_room) {
   const InodeNumber file = make_file(root, "f");
   NACRE_EXPECT_OK(sync(file));
@@ -195,7 +195,7 @@ TEST_F(VolumeFullDisk, what_the_kernel_took_keeps_nothing_from_being_deleted) {
   EXPECT_CODE(no_space, volume().rename(root, "f", root, "g", RenameMode::replace));
   NACRE_EXPECT_OK(volume().unlink(root, "gone"));
   NACRE_EXPECT_OK(sync(root));
-  // Nor are bytes taken of a file with a new name, for the same reason.
+  // For the same reason, bytes for a file with a new name are not taken.
   NACRE_EXPECT_OK(volume().rename(root, "clean", root, "moved", RenameMode::replace));
   EXPECT_CODE(no_space, write_back(clean, noise(1u << 20, 4)));
   NACRE_EXPECT_OK(volume().unlink(root, "gone too"));

@@ -68,7 +68,7 @@ TEST_F(VolumeInodeMemory, lookups_are_counted_on) {
   use_all(files);
   volume().forget(files[0], 1);
   EXPECT_EQ(mounted().stats().known_inodes, file_count + 1);
-  // Its last name goes; it lives on until it is forgotten.
+  // The file loses its last name, and lives on until the kernel forgets it.
   NACRE_EXPECT_OK(volume().unlink(root, "f0"));
   use_all({files.begin() + 1, files.end()});
   EXPECT_EQ(read(files[0]), content_of(0));

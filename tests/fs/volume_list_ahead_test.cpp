@@ -189,7 +189,7 @@ TEST_F(VolumeListAhead, every_step_shows_what_is_there_at_that_moment) {
   }
 }
 
-// What a failed commit holds is in no table yet, and the inodes are in memory no more.
+// The rows of a failed commit are in no table yet, and the inodes are no longer in memory.
 TEST_F(VolumeListAhead, shows_what_waits_for_a_commit_that_failed) {
   const InodeNumber directory = make_directory(root, "d");
   auto files = make_files(directory, 1000);

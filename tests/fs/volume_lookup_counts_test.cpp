@@ -15,7 +15,7 @@ using fs::InodeNumber;
 using fs::InodeTable;
 using fs::LookupCounts;
 
-// 8 bytes, a quarter more at the most right after growing, and the smallest tables' share.
+// 8 bytes, at most a quarter more right after growing, and a share for the smallest tables.
 constexpr double bytes_per_inode_max = 8.0 * 8 / 7 * 5 / 4 + 0.1;
 
 std::size_t inode_count() {

@@ -104,7 +104,7 @@ TEST_F(VolumeNameCounts, unlink_of_a_file_without_content) {
   commit();
   expect("unlink", {.gets = 1, .rows_read = 1, .erases = 1},
          [&] { NACRE_EXPECT_OK(volume().unlink(root, "f")); });
-  // Its size says that it has no chunks.
+  // The size of the inode shows that it has no chunks.
   expect("forget of the last reference", {.erases = 1}, [&] { volume().forget(file, 1); });
   expect_commit("commit of an unlink", rows_only(2, 4));
 }
@@ -142,7 +142,7 @@ TEST_F(VolumeNameCounts, change_of_attributes) {
   const auto change = [&](const fs::AttributeChange& wanted) {
     NACRE_EXPECT_OK(volume().change_attributes(file, wanted));
   };
-  // Whether there is an ACL beside the mode was known when the file was made.
+  // Since the file was made, it is known whether it has an ACL.
   expect_nothing("chmod", [&] { change({.mode = 0600}); });
   expect_nothing("chown", [&] { change({.uid = 7, .gid = 7}); });
   expect_nothing("utimens", [&] {
@@ -157,7 +157,7 @@ class VolumeListCounts : public VolumeCounts {
     VolumeCounts::SetUp();
     make_files(100);
   }
-  // Until there are so many; none is in memory afterwards.
+  // Makes files until there are count of them. Afterwards none of them is in memory.
   void make_files(std::size_t count) {
     for (; file_count_ < count; ++file_count_)
       volume().forget(make_file(root, "f" + std::to_string(file_count_)), 1);

@@ -114,7 +114,7 @@ TEST_F(VolumeNames, removing_checks_what_is_there) {
   NACRE_EXPECT_OK(volume().unlink(directory, "f"));
   NACRE_EXPECT_OK(volume().remove_directory(root, "d"));
   EXPECT_FALSE(exists(root, "d"));
-  // It is still looked up: it can be used, but nothing can be made in it.
+  // The directory is still looked up, so it can be used, but nothing can be made in it.
   EXPECT_EQ(stat(directory).link_count, 0u);
   EXPECT_CODE(not_found, volume().make_node(directory, "g", caller_, S_IFREG, 0));
   EXPECT_CODE(not_found, volume().link(make_file(root, "h"), directory, "g"));

@@ -128,8 +128,8 @@ TEST_F(VolumeSessions, a_new_salt_is_drawn_before_the_limit) {
     EXPECT_TRUE(read(find(root, "f" + std::to_string(i))) == content(i, file_size)) << i;
 }
 
-// Their segments lie there when power goes, and no commit named them: they are removed, for the
-// sessions' own rows were durable before.
+// When power is lost, segments of later sessions exist that no commit names. They are removed,
+// since the rows of the sessions were durable before.
 TEST_F(VolumeSessions, segments_of_a_later_session_need_no_commit_to_be_known) {
   const InodeNumber file = make_file(root, "f");
   NACRE_EXPECT_OK(volume().sync_all());
@@ -147,7 +147,7 @@ TEST_F(VolumeSessions, segments_of_a_later_session_need_no_commit_to_be_known) {
     const auto header = fs::read_segment_header(**segment, test_keys()->volume_id(), *number);
     if (header) sessions.insert(header->salt);
   }
-  // At least 8 MiB are sealed: the rest fits into the budget of dirty bytes.
+  // At least 8 MiB are sealed by now, since only the rest fits into the budget of dirty bytes.
   EXPECT_GE(sessions.size(), 2u);
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     lose_power(seed);

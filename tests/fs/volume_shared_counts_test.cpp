@@ -112,7 +112,7 @@ TEST_F(VolumeSharedCounts, fsyncs_of_whole_chunks_share_the_segments_flush_too) 
     EXPECT_EQ(read(files[i]), content(i, chunk_size)) << i;
 }
 
-// 1 to 16 KiB each.
+// The files have 1 to 16 KiB each.
 TEST_F(VolumeSharedCounts, chunks_of_64_small_files_go_in_one_append) {
   const auto files = make_files(64);
   const auto size_of = [](std::size_t i) { return (i % 16 + 1) << 10; };

@@ -171,7 +171,7 @@ TEST_F(SteadyState, a_writer_without_a_pause_is_not_held_back_where_there_is_roo
   EXPECT_LE(costs.space_end, 1.25 + 0.03);  // the segments being filled count
 }
 
-// What docs/PERFORMANCE.md says that each -o space_ratio= gives, of segments as small as these.
+// The figures of docs/PERFORMANCE.md for each -o space_ratio=, with segments as small as these.
 struct Setting {
   double space_ratio = 0, amplification = 0;
 };

@@ -29,7 +29,7 @@ class SourceText {
   }
 
  private:
-  // std::uniform_int_distribution is another one in each library.
+  // std::uniform_int_distribution is not used, since it differs between standard libraries.
   std::size_t below(std::size_t bound) { return random_() % bound; }
   std::string word() {
     static constexpr std::array<std::string_view, 20> syllables = {
@@ -112,8 +112,9 @@ class VolumeStoredBytes : public VolumeTest {
   Sizes sizes_;
 };
 
-// Lengths as the sources of a system have: half of them are shorter than 2 KB, and the average is
-// 6. Each in a directory of its own, which costs more than peerbench's tree (8,000 in 6,470).
+// The lengths are like those of an operating system's sources: half of them are shorter than 2 KB,
+// and the average is 6 KB. Each file has a directory of its own, which costs more than peerbench's
+// tree (8,000 files in 6,470 directories).
 TEST_F(VolumeStoredBytes, of_small_files_are_at_most_six_tenths_of_what_was_written) {
   constexpr std::array<std::size_t, 12> file_sizes = {150,  300,  500,  800,  1200,  1700,
                                                       2300, 3500, 5500, 9000, 16000, 32000};

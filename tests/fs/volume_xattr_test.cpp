@@ -163,7 +163,7 @@ TEST_F(VolumeXattr, an_access_acl_and_the_mode_are_kept_in_step) {
   remount();
   find(root, "f");
   EXPECT_EQ(acl(file, fs::acl_access_name), expected);
-  // What the mode can say alone is not stored.
+  // An ACL that the mode alone can express is not stored.
   const Acl minimal = {{AclTag::user_object, 6}, {AclTag::group_object, 6}, {AclTag::other, 4}};
   NACRE_EXPECT_OK(set(file, fs::acl_access_name, fs::encode_acl(minimal)));
   EXPECT_EQ(stat(file).mode, S_IFREG | 0664u);

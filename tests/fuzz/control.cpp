@@ -62,8 +62,8 @@ void send_all(int socket, std::string_view bytes) {
   ::shutdown(socket, SHUT_WR);
 }
 
-// Both ends in one process: a server, and a listening socket beside it whose answers are the
-// input's.
+// Both ends in one process: a server, and a listening socket whose answers are taken from the
+// input.
 class Ends {
  public:
   Ends() {

@@ -28,7 +28,7 @@ const metadata::KeyTree& keys() {
   return tree;
 }
 
-// What is accepted says the same when it is written and read once more.
+// An accepted plan must be the same after it is written and read once more.
 std::optional<fs::RepairPlan> try_text(std::string_view text) {
   const auto plan = fs::parse_plan(text);
   if (!plan) {

@@ -83,7 +83,7 @@ TEST_F(AlikeMessages, are_not_the_cpus) {
   EXPECT_FALSE(are_alike());
 }
 
-// Their batches have an order.
+// Messages that take a thread each are sorted within batches, so they do not go unsorted.
 TEST_F(AlikeMessages, are_not_a_threads_each) {
   for (const std::uint32_t key : {chained_key_, hmac_key_}) {
     for (Message& message : payload_.messages) {

@@ -138,8 +138,7 @@ TEST(AutoCodec, says_what_it_takes_at_levels_where_that_is_known_beforehand) {
   EXPECT_FALSE(automatic_choice(0));
 }
 
-// On 64 KiB of each file; on more of them where they lie beside the checkout:
-// codec_corpus_test.cpp.
+// Uses 64 KiB of each file. codec_corpus_test.cpp uses more if the files lie next to the checkout.
 TEST(AutoCodec, comes_near_the_best_codec_on_the_corpus) {
   for (const Bytes& plain : read_corpus_samples()) {
     for (int level = 1; level <= codec_level_max; ++level) {

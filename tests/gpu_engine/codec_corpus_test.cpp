@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How small the codecs make real files, in chunks of 64 KiB: the bounds that docs/PERFORMANCE.md
-// gives. Skipped where the corpus does not lie beside the checkout.
+// gives. Skipped if the corpus does not lie next to the checkout.
 #include <gtest/gtest.h>
 #include <lz4.h>
 #include <lz4hc.h>

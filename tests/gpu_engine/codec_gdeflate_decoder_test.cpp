@@ -135,7 +135,7 @@ TEST(DecodeTable, finds_every_code_of_a_complete_code_of_all_sizes) {
   DecodeTable table;
   ASSERT_TRUE(build_table(sizes, litlen_meanings(), direct_bits, table));
   for (unsigned symbol = 0; symbol < sizes.size(); ++symbol) {
-    // All ones up to a zero, which the last code does not have; then anything.
+    // The code is ones up to a zero, which the last code lacks. Random bits follow.
     const unsigned ones = symbol == 15 ? 15 : symbol;
     for (const std::uint64_t behind : {0ull, ~0ull, 0x5555555555555555ull}) {
       const std::uint64_t bits = ((std::uint64_t{1} << ones) - 1) | behind << sizes[symbol];

@@ -48,7 +48,8 @@ Bytes encode(int level, ByteView plain) {
   return page;
 }
 
-// Each byte occurs as often as the two rarer ones together: the deepest tree for so many bytes.
+// Each byte value occurs as often as the next two rarer ones together, which gives the deepest tree
+// for this size.
 Bytes make_fibonacci(std::size_t size, TestRandom& random) {
   Bytes made;
   std::size_t count = 1;

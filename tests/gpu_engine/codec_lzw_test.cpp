@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::size_t piece_size_bytes = 8192;
 
-// Bytes of a piece that compress so badly that its strings run out, beside others that do well.
-// All together are smaller when coded.
+// Some pieces compress so badly that their strings run out, and others compress well. All together
+// are smaller when coded.
 Bytes make_uneven(std::size_t size, TestRandom& random) {
   Bytes made = make_data(DataKind::text, size, random);
   for (std::size_t start = 0; start < size; start += piece_size_bytes) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The corpus of test data that may lie beside the checkout, or where NACRE_CORPUS says: zip
+// The corpus of test data that may lie next to the checkout, or where NACRE_CORPUS says: zip
 // archives of one file each, or those files.
 #pragma once
 

@@ -33,7 +33,7 @@ void set_line(CostModel::Costs& costs, WorkClass work, double latency_ns, double
   costs[index_of(work)] = linear_costs(latency_ns, ns_per_byte)[index_of(work)];
 }
 
-// The device's part of so many bytes in chunks.
+// The bytes that the device gets of a payload of chunks.
 std::uint64_t share_of(const CostModel& model, WorkClass work, std::uint64_t bytes,
                        double cuda_load = 1, double cpu_backlog_ns = 0,
                        double cuda_backlog_ns = 0) {

@@ -183,7 +183,7 @@ std::vector<Item> items_of(const Figure& figure, TestRandom& random) {
 
 TEST_F(CudaAuto, splits_ciphers_and_rsa_operations) {
   for (const Figure& figure : figures) {
-    // Its kernels are seen under a sanitizer by other tests, in smaller numbers.
+    // Other tests run these kernels under a sanitizer, with fewer messages.
     if (test_part() > 1 && figure.use.kind == KeyKind::rsa_private) continue;
     SCOPED_TRACE(figure.name);
     const std::vector<Item> items = items_of(figure, random_);

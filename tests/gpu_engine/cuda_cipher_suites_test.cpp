@@ -135,7 +135,7 @@ TEST_F(CudaCipherSuites, nist_vectors_of_gcm_come_out) {
         continue;
       }
       EXPECT_EQ(to_hex(plain), test.fields.at("PT"));
-      // And back, from the output's place to the input's.
+      // Then back again, from the place of the output to that of the input.
       arena = opened.arena;
       std::fill(arena.begin(), arena.begin() + static_cast<std::ptrdiff_t>(cipher.size()), Byte{0});
       std::fill_n(arena.begin() + static_cast<std::ptrdiff_t>(message.tag), tag.size(), Byte{0});
@@ -176,7 +176,7 @@ Mixture make_mixture(const Form& form, TestRandom& random) {
   return mixture;
 }
 
-// What the CPU makes of the mixture.
+// The CPU's results for the mixture.
 Bytes seal_by_cpu(const Mixture& mixture) {
   Bytes arena = mixture.arena;
   for (const SuiteMessage& message : mixture.messages) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine with devices beside the engine without: the same payloads give the same results,
-// whatever they mix, and each reads what the other wrote.
+// The engine with devices compared with the engine without. The same payloads give the same
+// results, whatever they mix, and each engine reads what the other wrote.
 #include <atomic>
 #include <chrono>
 #include <latch>

@@ -220,7 +220,7 @@ class FilledSlots {
     }
   }
 
-  // Until every slot has the secret there.
+  // Runs payloads until every slot has the secret in this part.
   void fill(const std::vector<Item>& items, Region SlotMemory::*staging) {
     const auto all_have_it = [&] {
       return std::ranges::all_of(

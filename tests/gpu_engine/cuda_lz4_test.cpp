@@ -25,7 +25,7 @@ char* chars(Bytes& bytes) {
   return reinterpret_cast<char*>(bytes.data());
 }
 
-// What the cpu makes of it, or its own size.
+// The size of the cpu's block, or the plain size if that is no smaller.
 std::size_t by_cpu(const Bytes& plain) {
   Bytes out(plain.size());
   return compress_to_fit(Codec::lz77, 0, plain, out, plain.size() - 1).value_or(plain.size());

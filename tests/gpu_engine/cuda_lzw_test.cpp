@@ -26,7 +26,7 @@ class CudaLzw : public CudaTest {
     }
     return made;
   }
-  // Parts whose strings run out once or twice, beside what makes the whole small enough.
+  // Parts whose strings run out once or twice, and bytes that make the whole small enough.
   std::vector<Bytes> plains_with_clear_codes() {
     std::vector<Bytes> made;
     for (std::size_t size = 3700; size < 9000; size += 37) {

@@ -40,7 +40,7 @@ struct PlannedMessage {
   CipherIv iv;
 };
 
-// Their tasks on the device, in an arena that lies there.
+// The tasks of messages on the device, in an arena of the device.
 struct PlannedTasks {
   std::vector<CryptTask> tasks;
   std::uint64_t total_bytes = 0;
@@ -58,7 +58,8 @@ struct PlannedTasks {
   std::uint32_t count() const { return static_cast<std::uint32_t>(tasks.size()); }
 };
 
-// What the cpu makes of them in arena. cipher_of(key size): whose keys they are.
+// The arena after the cpu has processed the messages in it. cipher_of(key size): the cipher of a
+// key.
 template <typename CipherOf>
 Bytes judge(CipherOf cipher_of, const Mode& mode, Direction direction, const Bytes& arena,
             const std::vector<PlannedMessage>& messages, const std::vector<Bytes>& keys) {

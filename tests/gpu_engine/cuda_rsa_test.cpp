@@ -353,7 +353,7 @@ TEST_F(CudaRsa, generates_keys_that_openssl_finds_sound) {
       EXPECT_TRUE(primes.insert(prime).second) << "a prime came twice";
     }
   }
-  // All but the one of 2,049 bits.
+  // All except for the key of 2,049 bits.
   EXPECT_EQ(cuda_->stats().cuda_message_count, bits.size() - 1);
   EXPECT_EQ(cuda_->stats().cuda_failed_batch_count, 0u);
 }
@@ -370,7 +370,7 @@ TEST_F(CudaRsa, refuses_keys_that_it_cannot_generate_as_the_cpu_does) {
   twins.each([](TestPayload& payload) {
     payload.add(Operation::rsa_generate, {}, rsa_private_key_size_bound(2048) - 1).rsa_bits = 2048;
   });
-  // What both generate differs.
+  // The two engines generate different keys, so only the verdicts are compared.
   twins.compare_verdicts_from_here();
   for (const std::uint32_t bits : {1024u, 1025u, 1026u, 2047u, 2048u})
     add(bits);
@@ -380,9 +380,9 @@ TEST_F(CudaRsa, refuses_keys_that_it_cannot_generate_as_the_cpu_does) {
 
 class CudaPrimes : public cuda::CudaTest {
  protected:
-  // Searches as the generation of keys does, but always under one key, so that each time the same
-  // intervals have one. Expects what is found to be primes of so many limbs, none of them twice;
-  // returns how many.
+  // Searches primes as the generation of keys does, but always under one key, so that the same
+  // intervals have primes each time. Expects the results to be different primes of limb_count
+  // limbs. Returns their number.
   template <int limb_count>
   std::size_t search(std::uint32_t interval_count) {
     const std::vector<cuda::SmallPrime> small = small_primes_for(32 * limb_count);

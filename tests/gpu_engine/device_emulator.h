@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs device code on the host: the names that the kernels' headers (.cuh) take from the CUDA
-// compiler, for one block of threads. Include it before them, and no header of CUDA beside it.
+// compiler, for one block of threads. Include it before them, and include no header of CUDA.
 //
 // A thread of the block is a fiber, which runs until it meets the others: in a barrier or where
 // lanes of a warp exchange values. Threads that are ready go on in an order that is drawn anew each
@@ -109,7 +109,7 @@ class DeviceEmulator {
 
   void meet_block() { meet(block_, 1); }
 
-  // All lanes of the warp; what each gave is there until they meet next.
+  // All lanes of the warp meet. The values that they gave stay valid until they meet next.
   const std::array<std::uint32_t, emulated_lanes>& exchange(std::uint32_t value, unsigned what) {
     Meeting& warp = warps_[thread_ / emulated_lanes];
     auto& values = warp.values[warp.turn % 2];

@@ -194,7 +194,7 @@ TEST_F(LongRoundTrip, codecs) {
   }
 }
 
-// What does not compress makes a stream longer than itself.
+// Bytes that do not compress make a stream that is longer than they are.
 TEST_F(LongRoundTrip, codecs_of_noise) {
   TestRandom random;
   random.fill({plain_.data(), size()});

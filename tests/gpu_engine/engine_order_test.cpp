@@ -77,7 +77,7 @@ TEST(EngineOrder, one_thread_ends_each_message_before_the_next) {
   }
 }
 
-// What is too little for two threads is run by one.
+// A payload that is too small for two threads runs on one.
 TEST(EngineOrder, a_small_payload_ends_in_order_on_any_engine) {
   TestRandom random;
   const auto engine = Engine::create({.choice = test_engine_choice(), .thread_count = 4}).value();

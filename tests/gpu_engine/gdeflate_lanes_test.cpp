@@ -30,7 +30,7 @@ class GdeflateLanes : public testing::Test {
   }
 #endif
 
-  // What the lanes make of a page: its bytes, or that it is none.
+  // The bytes that the lanes decode from a page; none if they refuse it.
   std::optional<Bytes> decode(ByteView page, std::size_t plain_size) {
     const MutableByteView in = in_.last(page.size());
     const MutableByteView out = out_.last(plain_size);
@@ -107,7 +107,8 @@ bool build(PageMemory& memory, const std::vector<std::uint8_t>& sizes, std::uint
   return built[0];
 }
 
-// What 15 bits begin with: its bits, and the value of a literal or length without extra bits.
+// Compares, for all values of 15 bits, the code with which they begin: its size, and the value of a
+// literal or of a length without extra bits.
 void expect_same_codes(const PageMemory& memory, const gdeflate::DecodeTable& table) {
   using namespace cuda::gdeflate;
   for (std::uint32_t bits = 0; bits < 1u << code_size_bits_max; ++bits) {

@@ -11,7 +11,7 @@ namespace nacre::engine {
 // Not thread-safe.
 class GdeflateReference {
  public:
-  // What NACRE_GDEFLATE_REFERENCE names; a failure of the test where that is no such library.
+  // Loads the library that NACRE_GDEFLATE_REFERENCE names. Fails the test if it is no such library.
   GdeflateReference();
   ~GdeflateReference();
   GdeflateReference(const GdeflateReference&) = delete;

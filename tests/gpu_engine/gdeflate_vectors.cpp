@@ -15,7 +15,7 @@
 namespace nacre::engine {
 namespace {
 
-// Where the tests run, the tree that they were built from may not be.
+// The machine that runs the tests may not have the source tree from which they were built.
 std::string vector_path(const std::string& file) {
   const char* const folder = std::getenv("NACRE_VECTORS");
   return (folder != nullptr ? folder : tests::source_folder() + "/tests/vectors") + "/gdeflate/" +

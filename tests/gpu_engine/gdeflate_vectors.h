@@ -18,7 +18,7 @@ struct GdeflateVector {
   Bytes page;
 };
 
-// What the reference codec made of an input.
+// The size of the reference codec's page for an input.
 struct GdeflateSize {
   std::string input;
   int level = 0;

@@ -21,7 +21,7 @@ Payload draw_payload(TestRandom& random, std::span<const Shape> drawn = shapes) 
 struct Counts {
   int late = 0;  // more than a tenth later than on the better backend alone
   int payloads = 0;
-  double lost = 0;  // of the time, the part that would not have been taken there
+  double lost = 0;  // the share of the time that the better backend alone would have saved
 };
 Counts run_many(Machine& machine, TestRandom& random, int per_class_and_size, double noise = 0) {
   Counts counts;
@@ -90,7 +90,7 @@ TEST_F(LearningPlanner, leaves_a_model_that_is_right_as_it_is) {
   }
 }
 
-// Where the device is the better one, until it takes twice the cpu's time; and back.
+// The device is faster at first, then takes twice the cpu's time, and then is faster again.
 TEST_F(LearningPlanner, follows_what_changes) {
   Machine machine(cpu_costs, cuda_costs, {}, true);
   const Payload payload = make_payload({Operation::checksum, Codec::none}, 16u << 20);
@@ -107,7 +107,7 @@ TEST_F(LearningPlanner, follows_what_changes) {
   EXPECT_LE(late_of(200), 8);
   EXPECT_FALSE(machine.used_cuda);
   factors.fill(1);
-  // It has to be tried, and then twice more, before it is believed.
+  // The device must be tried once, and then twice more, before its new speed counts.
   late_of(300);
   EXPECT_LE(late_of(500), 5);
 }
@@ -126,7 +126,8 @@ TEST_F(LearningPlanner, is_not_misled_by_a_hiccup) {
   }
 }
 
-// A mount that locked its first pages beside its first payloads gave nearly all others to the cpu.
+// In an earlier version, a mount that locked pages during its first payloads gave nearly all later
+// ones to the cpu.
 TEST_F(LearningPlanner, learns_nothing_while_memory_is_locked) {
   const Payload payload = make_payload({Operation::seal, Codec::lz77}, 64u << 20);
   for (const bool locks : {true, false}) {

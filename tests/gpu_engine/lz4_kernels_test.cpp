@@ -89,7 +89,8 @@ TEST(Lz4Kernels, say_where_their_sequences_do_not_fit) {
   Bytes whole(70000);
   const cuda::lz4::Part part = encode(plain, 0, whole);
   ASSERT_TRUE(part.fits);
-  // Which lanes enter their positions is chance, so a byte less may do the next time.
+  // It is a matter of chance which lanes enter their positions. So the next run may need one byte
+  // less.
   for (const std::size_t room : {std::size_t{0}, std::size_t{part.size / 2}}) {
     GuardedMemory memory(room + 1);
     EXPECT_FALSE(encode(plain, 0, memory.last(room)).fits) << room;

@@ -134,7 +134,8 @@ TEST_F(MessageKinds, count_what_a_group_keeps) {
   EXPECT_EQ(group.input_bytes, 2100u);
 }
 
-// A device coded level 9 like level 3: 2.66 times smaller where LZ4HC makes it 3.18.
+// Devices have no thorough level of lz77: at level 9 a device made the data 2.66 times smaller,
+// LZ4HC 3.18 times.
 TEST_F(MessageKinds, leave_thorough_levels_of_lz77_to_the_cpu) {
   for (int level = -1; level <= 10; ++level) {
     payload_.add_seal(plain_, key_, Codec::lz77, 0).level = static_cast<std::int8_t>(level);

@@ -78,7 +78,7 @@ TEST(PlannedCiphers, are_split_where_their_class_gains_by_it) {
     Machine machine(costs_of(0, 1), costs_of(1e5, 0.5), splits, false);
     for (const Case& of : cases) {
       SCOPED_TRACE(name_of(of) + " beside " + name_of(own));
-      // All devices', who are the quicker ones, or two thirds.
+      // The devices are faster, and get everything, or two thirds of it.
       EXPECT_NEAR(share_of(machine, make_payload(of.shape, size)),
                   of.kind == own.kind ? 2.0 / 3 : 1, 1.0 / 16);
     }

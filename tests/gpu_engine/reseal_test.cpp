@@ -105,7 +105,7 @@ TEST_F(Reseal, goes_from_any_suite_to_any_other_and_keeps_all_but_the_key) {
   }
 }
 
-// What sealing the plain bytes anew would give: nothing of the old record is left.
+// The result equals that of sealing the plain bytes anew, so nothing of the old record is left.
 TEST_F(Reseal, gives_the_record_that_sealing_under_the_new_key_gives) {
   const SuiteKey from = make_key(CipherSuite::aes_256_gcm);
   const SuiteKey to = make_key(CipherSuite::aes_128_cbc);

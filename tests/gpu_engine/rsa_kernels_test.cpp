@@ -250,7 +250,7 @@ TEST(RsaKernels, take_digits_from_everywhere_in_an_exponent) {
   EXPECT_EQ((exponent_digit<3, 4>(exponent, 96)), 0u);
 }
 
-// What two lanes of a warp do by shuffles.
+// Exchanges words between two threads, as two lanes of a warp do by shuffles.
 class Meeting {
  public:
   std::uint32_t exchange(bool is_low, std::uint32_t word, int of) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device's sample, its very code, run on the host (device_emulator.h), beside the cpu's.
+// The device's code for the sample, run on the host (device_emulator.h) and compared with the
+// cpu's.
 #include "tests/gpu_engine/device_emulator.h"
 
 #include <gtest/gtest.h>

@@ -103,7 +103,7 @@ void check_key(const RsaNumbers& numbers, int bits) {
     Bytes number(size), expected(size), out(size), back(size);
     random.fill(number);
     number[0] = 0;
-    // And the smallest numbers there are.
+    // The first three numbers are among the smallest possible.
     if (i < 3) std::fill(number.begin(), number.end(), Byte{0});
     if (i < 3) number.back() = static_cast<Byte>(i);
     std::vector<BaselinePiece> pieces = {{number, expected, 0}};

@@ -104,7 +104,7 @@ std::string to_hex(ByteView bytes) {
 }
 
 std::string read_vector(const std::string& name) {
-  // Where the tests run, the tree that they were built from may not be.
+  // The machine that runs the tests may not have the source tree from which they were built.
   const char* const folder = std::getenv("NACRE_VECTORS");
   std::ifstream file(
       (folder != nullptr ? folder : tests::source_folder() + "/tests/vectors") + "/" + name,

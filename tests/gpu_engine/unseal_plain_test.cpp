@@ -128,7 +128,8 @@ TEST_P(UnsealPlain, gives_back_any_size_and_touches_nothing_behind_it) {
   }
 }
 
-// The flipped bits make the unverified header say anything: the output ends at a guard page.
+// With flipped bits the unverified header may have any value. So the output ends at a guard page,
+// which shows writes past its end.
 TEST_P(UnsealPlain, leaves_nothing_of_a_record_that_was_tampered_with) {
   for (const CryptoImplementation implementation : crypto_implementations()) {
     const auto key = random_key(implementation);

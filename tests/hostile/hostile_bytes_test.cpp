@@ -31,7 +31,7 @@ namespace {
 
 using fs::Verdict;
 
-// What is under way, for the message if it ends the process or never returns.
+// The current mutation, for the message if it ends the process or never returns.
 std::array<char, 1024> under_way = {};
 constexpr unsigned mutation_seconds_max = 300;
 

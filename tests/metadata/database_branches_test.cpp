@@ -70,7 +70,7 @@ class BranchWriter {
     EXPECT_TRUE(commit(*database_));
     note();
   }
-  // All rows go to tables, and with the next one the log is another.
+  // Moves all rows to tables. The next row begins another log.
   void flush() { EXPECT_TRUE(database_->snapshot()); }
   void close() {
     EXPECT_TRUE(database_->close());
@@ -306,7 +306,7 @@ TEST(DatabaseBranches, of_a_closed_database_never_mix) {
   expect_no_mixture(a, b);
 }
 
-// Its process was killed, and each copy opened.
+// The process of the database was killed, and each copy was opened.
 TEST(DatabaseBranches, of_a_killed_database_never_mix) {
   Branch base{.disk = MemoryBacking::create(), .states = {}};
   BranchWriter writer(base, "base", true);

@@ -122,7 +122,7 @@ bool run_workload(std::shared_ptr<metadata::BackingDirectory> backing, bool sync
   return true;
 }
 
-// What is found after a loss of power, and what must be in it.
+// The medium after a loss of power, and the last group that it must hold.
 struct Wreck {
   std::uint64_t change = 0;
   std::uint64_t seed = 0;
@@ -181,7 +181,7 @@ TEST(DatabaseCrash, power_lost_again_while_recovering_loses_nothing) {
   const auto wrecks = wrecks_of(created_volume(), confirmed, [&](auto backing) {
     ASSERT_TRUE(run_workload(std::move(backing), true, confirmed));
   });
-  // Some of them: enough to meet each kind of change, most often with rows in the log.
+  // A part of the wrecks, enough to meet each kind of change, mostly with rows in the log.
   for (std::size_t i = 0; i < wrecks.size(); i += 53) {
     SCOPED_TRACE("first change " + std::to_string(wrecks[i].change));
     const std::atomic<int> still_confirmed = wrecks[i].confirmed;

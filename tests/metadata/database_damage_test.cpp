@@ -20,7 +20,7 @@ using namespace metadata;
 
 using Content = std::map<std::string, std::string>;
 
-// All rows, or the error that opening or reading met.
+// All rows, or the error of opening or reading the database.
 Result<Content> content_of(std::shared_ptr<MemoryBacking> backing, bool read_only = true) {
   auto options = small_options();
   options.read_only = read_only;
@@ -124,7 +124,7 @@ TEST(DatabaseDamage, a_flipped_byte_gives_a_verdict_or_changes_nothing) {
   std::mt19937_64 random(5);
   for (const auto& path : volume().backing->files()) {
     const Bytes stored = *volume().backing->load(path);
-    // All of the small files, a part of the others.
+    // Tries all bytes of small files, and a part of the bytes of others.
     const std::size_t step = std::max<std::size_t>(1, stored.size() / 300);
     for (std::size_t at = 0; at < stored.size(); at += 1 + random() % (2 * step)) {
       SCOPED_TRACE(path + " byte " + std::to_string(at));

@@ -79,7 +79,7 @@ class DatabaseRescueTest : public ::testing::TestWithParam<std::uint64_t> {
     const std::string key = fmt::format("key {:05}", random() % 400);
     if (random() % 4 == 0) return database.erase(table, key);
     std::string value = fmt::format("{} in session {}: ", random() % 1000, session);
-    // Some compress, some do not, some take pages of their own.
+    // Some values compress, some do not, and some take pages of their own.
     const std::size_t size = random() % 50 == 0 ? 9000 : 20 + random() % 100;
     while (value.size() < size)
       value += random() % 2 == 0 ? "again and again " : fmt::format("{:x}", random());
@@ -133,7 +133,7 @@ class DatabaseRescueTest : public ::testing::TestWithParam<std::uint64_t> {
     return rescue ? (*rescue)->damage().size() : 0;
   }
 
-  // Where the frames of a file begin.
+  // The offsets of the frames of a file.
   static std::vector<std::size_t> frames_of(const Bytes& stored) {
     std::vector<std::size_t> frames;
     for (std::size_t at = find_frame_magic(stored, 0); at < stored.size();
@@ -219,7 +219,7 @@ TEST_P(DatabaseRescueTest, loses_only_rows_of_the_page_that_is_damaged) {
     most = std::max(most, expect_honest(hurt));
     if (HasFailure()) return;
   }
-  // A page holds parts of three blocks of 8 KiB at the most.
+  // A page holds parts of at most three blocks of 8 KiB.
   EXPECT_LT(most, 500u);
   sample.print(tried, places.size(), "pages");
 }

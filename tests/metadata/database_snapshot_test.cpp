@@ -157,7 +157,7 @@ TEST(DatabaseSnapshotFiles, are_consistent_at_any_moment_of_a_background_compact
   for (std::uint64_t round = 1; round <= 120; round++) {
     write_round(*database, round, random, rows);
     ASSERT_TRUE(commit(*database));
-    // Right behind the commit that may have begun a flush or a compaction.
+    // The snapshot comes right after a commit that may have begun a flush or a compaction.
     auto snapshot = database->snapshot();
     ASSERT_TRUE(snapshot) << snapshot.error().message;
     if (round % 4 == 0) {

@@ -268,7 +268,7 @@ TEST(KeyringFormat2, a_seal_of_an_earlier_key_does_not_vouch_for_another_order) 
   ASSERT_TRUE(trap) << trap.error().message;
   EXPECT_EQ(trap->opened.keys->previous_fingerprint(), second.keys->fingerprint());
   EXPECT_NE(trap->opened.access.follows, second.keys->fingerprint());
-  // And the seal's own word cannot be changed.
+  // The fingerprint that the seal vouches for cannot be changed.
   forged.recipients[0].passphrase->follows = second.keys->fingerprint();
   EXPECT_EQ(error_2(encode_keyring(forged, *opened.keys), secret("one")).code,
             ErrorCode::wrong_key);

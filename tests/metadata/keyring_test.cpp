@@ -193,7 +193,7 @@ TEST(Keyring, substituted_around_an_attackers_volume_key_is_tampered_with) {
       create_keyring(keyring_volume_id(0xaa), keyring_suite, recipients(public_key(1))).value();
   Keyring forged = attacker.keyring;
   forged.recipients = parse_keyring(as_bytes(volume().text))->claims.recipients;
-  // The attacker's own volume key, as RSA gives it to him, wrapped to our public keys.
+  // The attacker unwraps the volume key of another volume, and wraps it with our public keys.
   const auto key = identity(1)
                        .unwrap(attacker.keyring.recipients[0].wrapped_volume_key,
                                "nacre volume key" + to_hex(keyring_volume_id(0xaa)))

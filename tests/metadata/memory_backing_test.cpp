@@ -41,7 +41,7 @@ std::string text_of(const MemoryBacking& backing, std::string_view path) {
   return content ? std::string(as_text(*content)) : "(none)";
 }
 
-// All outcomes of losing power now, over many seeds.
+// The different outcomes of losing power now, over many seeds.
 std::set<std::string> outcomes(const MemoryBacking& backing, std::string_view path) {
   std::set<std::string> found;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {

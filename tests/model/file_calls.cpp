@@ -235,7 +235,7 @@ class Drawing {
       return call;
     }
     Call call = draw();
-    // Now and then the other file's turn comes.
+    // Now and then the call goes to the other file.
     if (call.kind != CallKind::copy && below(8) == 0) call.file = 1;
     return call;
   }

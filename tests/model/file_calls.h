@@ -47,11 +47,11 @@ struct Call {
 std::string to_string(const Call& call);
 
 enum class TestedLevel : std::uint8_t {
-  data,  // of files, with nothing above the file cache: flush and tidy do what they say
+  data,  // files without a volume above the cache; flush and tidy have an effect only here
   volume,
 };
 
-// What is called upon, and what the calls are like.
+// The level that is tested, and the kind of calls.
 struct FileCallsProfile {
   TestedLevel level = TestedLevel::volume;
   TestedFilesOptions options = {};
@@ -67,7 +67,7 @@ struct FileCallsProfile {
 std::vector<Call> draw_calls(const FileCallsProfile& profile, std::uint32_t seed,
                              std::size_t count);
 
-// What differed first.
+// The first difference.
 struct Difference {
   std::size_t call = 0;  // its index
   std::string what;

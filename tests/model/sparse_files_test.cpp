@@ -130,7 +130,7 @@ class SparseFilesModel : public VolumeTest {
     if (all.joinable()) all.join();
   }
 
-  // Some write among those of a commit finds no space, and a few after it.
+  // One write of a commit finds no space, and neither do a few after it.
   void meet_full_disk() {
     for (int i = 0; i < 4; ++i)
       change(any_file());

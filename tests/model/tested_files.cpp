@@ -234,7 +234,7 @@ class DataFiles final : public TestedFiles, private fs::RowKeeper {
       const std::uint64_t count = store_->cache().map().chunk_count(data(file).durable_size());
       for (std::uint64_t index = 0; index < count; ++index) {
         const auto tidied = fs::tidy_chunk(store_->cache(), data(file), fs::ChunkIndex{index});
-        // Where others work meanwhile, the chunk may have gone or its records may have moved.
+        // If other threads work meanwhile, the chunk may be gone, or its records may have moved.
         if (!tidied && !options_.background_compaction) return tl::unexpected(tidied.error());
       }
     }

@@ -51,7 +51,7 @@ class TestedFiles {
   // Merges every chunk that is in pieces, and turns inlined writes into records, without a commit.
   // A volume does so by itself only.
   virtual Result<> tidy() = 0;
-  // Other files take the cache of clean chunks.
+  // Reads other files, so that they take the cache of clean chunks.
   virtual Result<> evict() = 0;
   // Does the work of a background thread, during any other call. Called on a thread of its own.
   virtual Result<> tend() = 0;

@@ -46,8 +46,8 @@ class TreeModel {
   std::vector<ModelNodePtr> directories() const;
   std::vector<ModelNodePtr> files() const;  // regular, each once
 
-  // The node is made by the caller, of any type, with link_count 0 (a file made without a name may
-  // be linked again).
+  // Gives the node a name. The caller has made the node, of any type and with link_count 0. (A file
+  // that was made without a name may be linked later.)
   Result<> add(const ModelNodePtr& directory, const std::string& name, const ModelNodePtr& node);
   Result<> unlink(const ModelNodePtr& directory, const std::string& name);
   Result<> remove_directory(const ModelNodePtr& directory, const std::string& name);

@@ -434,7 +434,7 @@ class VolumeModel : public ComparedVolume {
     compare_all();
   }
 
-  // The kernel of the next mount knows nothing; what had no name is gone.
+  // Forgets what the kernel knew, as the next mount does. Inodes without a name are gone.
   void forget_kernel_state() {
     lookups_.clear();
     unnamed_.clear();

@@ -75,7 +75,7 @@ TEST_F(FuseData, seeking_leaves_data_in_the_kernels_cache) {
   const File file(path("f"), O_RDWR);
   ASSERT_EQ(ftruncate(file, 4 * block), 0);
   ASSERT_EQ(fsync(file), 0);
-  // Else the kernel's read-ahead asks for the rest of the file at a time of its own.
+  // Otherwise the kernel's read-ahead asks for the rest of the file at any time.
   ASSERT_EQ(posix_fadvise(file, 0, 0, POSIX_FADV_RANDOM), 0);
   std::string content(2 * block, '\0');
   ASSERT_EQ(pread(file, content.data(), content.size(), 0), 2 * block);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asynchronous direct writes beside readers and writers that go through the kernel's cache.
+// Asynchronous direct writes at the same time as readers and writers that go through the kernel's
+// cache.
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <sys/syscall.h>

@@ -284,7 +284,7 @@ const std::array rows =
 
 class FuseMessageTable : public FuseMount, public ::testing::WithParamInterface<Row> {
  protected:
-  // What programs meet.
+  // The real volume, since the table is about what programs meet.
   Result<VolumeUnderTest> make_volume() const override { return make_real_volume_under_test(); }
   void SetUp() override {
     FuseMount::SetUp();

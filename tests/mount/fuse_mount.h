@@ -77,7 +77,7 @@ class FuseMount : public ::testing::Test {
   void SetUp() override;
   void TearDown() override;
   virtual Result<VolumeUnderTest> make_volume() const { return make_volume_under_test(); }
-  // What the mount is made with; changed before SetUp() by tests that override it.
+  // The options of the mount. Tests override it.
   virtual fs::FuseOptions options() const;
 
   // Mounts, or fails the test.

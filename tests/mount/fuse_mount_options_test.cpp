@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text after -o.
+// Parsing the options after -o.
 #include <gtest/gtest.h>
 
 #include "fs/fuse/mount_options.h"

@@ -353,7 +353,7 @@ TEST_F(FuseNames, a_listing_changes_when_the_directory_does) {
   EXPECT_EQ(list(), (std::set<std::string>{".", "..", "c"}));
 }
 
-// What an NFS server does.
+// Opens files by handle, as an NFS server does.
 class FuseHandles : public FuseMount {
  protected:
   struct Handle {

@@ -124,7 +124,7 @@ TEST_F(FuseIdle, ends_when_nobody_uses_it_and_not_while_a_file_is_open) {
   EXPECT_NE(access(path("f").c_str(), F_OK), 0) << "still mounted";
 }
 
-// The session asks at each of its looks: so many of them take longer than the limit.
+// The session asks at each of its looks. This many looks take longer than the limit.
 TEST(FuseNeeded, stays_mounted_without_users_while_its_volume_is_needed) {
   if (const std::string why = why_no_fuse(); !why.empty()) NACRE_SKIP(why);
   constexpr unsigned look_count = 20;

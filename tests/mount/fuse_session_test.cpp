@@ -77,7 +77,7 @@ TEST_F(FuseSessionLife, ends_on_request_while_files_are_open_and_loses_nothing_w
   wait_for_end();
   EXPECT_FALSE(is_mounted());
   EXPECT_EQ(kept(inode), content);
-  // Its user is told.
+  // The program that has the file open gets an error.
   EXPECT_EQ(wait_until_cut_off(file), ENOTCONN);
 }
 
@@ -197,7 +197,7 @@ TEST_F(FuseReadOnly, refuses_changes_and_serves_reads) {
   EXPECT_EQ(errno_of([&] { return unlink(path("f").c_str()); }), EROFS);
 }
 
-// What is in the way of a mount.
+// Obstacles to a mount.
 class MountPoint : public ::testing::Test {
  protected:
   static Error refusal(const Result<std::string>& result) {

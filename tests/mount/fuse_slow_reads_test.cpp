@@ -102,7 +102,7 @@ class FuseSlowReads : public FuseMount {
       }
     });
     EXPECT_EQ(writing.wait_for(patience), std::future_status::ready) << "writers wait for readers";
-    // Over io_uring it is the number of threads that leaves some.
+    // Over io_uring there are more threads, so some are left in any case.
     if (!is_over_uring()) {
       EXPECT_EQ(begun_, 3);
     }
@@ -144,8 +144,8 @@ TEST_F(FuseSlowReads, and_copies_do_not_keep_writers_waiting) {
   EXPECT_GE(begun_, reader_count());  // a copy may read in several pieces
 }
 
-// The kernel reads them with requests of its own, of which it has so many, and it writes back with
-// the same. Over io_uring a CPU's places are fewer than those (docs/KERNEL.md).
+// The kernel reads the files with background requests, of which it has a limited number, and it
+// writes back with the same. Over io_uring a CPU's places are fewer than those (docs/KERNEL.md).
 TEST_F(FuseSlowReads, through_the_kernels_cache_do_not_keep_writers_waiting) {
   NACRE_NEEDS_MEMORY_VOLUME();
   const int count = is_over_uring() ? reader_count() : 80;

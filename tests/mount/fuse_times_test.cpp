@@ -140,7 +140,7 @@ TEST_F(FuseTimes, of_what_is_changed_later_are_not_older) {
   }
 }
 
-// Others with finer stamps push the kernel's clock ahead of CLOCK_REALTIME_COARSE.
+// Other file systems with finer time stamps push the kernel's clock ahead of CLOCK_REALTIME_COARSE.
 TEST_F(FuseTimes, do_not_fall_behind_the_kernels_where_others_have_finer_ones) {
   const ScratchFolder elsewhere;
   const std::string fine = elsewhere.path() + "/fine";

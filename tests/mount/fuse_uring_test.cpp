@@ -233,7 +233,7 @@ TEST_F(FuseUring, threads_that_cannot_stay_on_their_cpu_serve_all_the_same) {
   EXPECT_GT(system_->stays, 0);
 }
 
-// Though all of them may come from one CPU.
+// All of the fsyncs may come from one CPU.
 TEST_F(FuseUring, many_pending_fsyncs_block_nobody) {
   NACRE_NEEDS_MEMORY_VOLUME();
   mount();

@@ -31,7 +31,7 @@
 
 namespace nacre::tests {
 
-// What a failure applies to; values may be or-ed together.
+// The operations to which a failure applies. Values may be or-ed together.
 enum : std::uint32_t {
   change_create = 1u << 0,
   change_write = 1u << 1,

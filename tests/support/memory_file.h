@@ -38,7 +38,7 @@ class MemoryFile {
   // Notes a sync that failed. No later sync makes the changes so far durable.
   void fail_sync();
 
-  // What power loss leaves.
+  // The content that power loss leaves.
   SparseBytes survive(Survival survival, std::mt19937_64& random);
 
  private:

@@ -29,7 +29,7 @@ using FolderEntries = std::map<std::string, FolderEntry, std::less<>>;
 
 class MemoryFolder {
  public:
-  // What happens to some names at once.
+  // A change of several names at once.
   using Change = std::vector<std::pair<std::string, FolderEntry>>;
 
   MemoryFolder() = default;

@@ -104,7 +104,7 @@ extern "C" EVP_PKEY* EVP_PKEY_Q_keygen(OSSL_LIB_CTX* context, const char* proper
       std::string(folder) + "/" + std::to_string(bits) + "." + std::to_string(number) + ".der";
   EVP_PKEY* key = read_key(path);
   if (key != nullptr) return key;
-  // Others that want it wait for the one who makes it.
+  // Other processes that need the key wait for the one that makes it.
   const int lock = ::open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (lock >= 0 && ::flock(lock, LOCK_EX) == 0) key = read_key(path);
   if (key == nullptr) {

@@ -9,7 +9,7 @@ namespace {
 
 class CheckerAfterPowerLoss : public CheckerTest {
  protected:
-  // What power loss leaves before each change of a mount.
+  // The media that a power loss leaves, one for each change that a mount makes.
   std::vector<std::shared_ptr<MemoryBacking>> wrecks_of_mount(std::uint64_t survival) {
     std::vector<std::shared_ptr<MemoryBacking>> wrecks;
     std::mutex mutex;

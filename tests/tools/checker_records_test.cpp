@@ -165,7 +165,7 @@ TEST_F(CheckerRecords, without_keys_a_bad_end_is_an_unverified_tail) {
   ASSERT_EQ(keyless.findings.findings().size(), 1u);
   EXPECT_NE(keyless.findings.findings()[0].what.find("unverified tail"), std::string::npos);
   EXPECT_EQ(keyless.findings.findings()[0].offset, last.location.offset);
-  // The database knows that it counts.
+  // With the database, the check knows that the tail was committed, so it is damage.
   EXPECT_EQ(check({.scrub = true}).findings.error_count(), 1u);
 }
 

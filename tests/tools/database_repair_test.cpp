@@ -66,7 +66,7 @@ class DatabaseRepair : public CheckerTest {
     NACRE_EXPECT_OK(volume().sync_all());
     unmount();  // writes a checkpoint
     mount();
-    // What the checkpoint does not know: files that are gone, new, and longer than they were.
+    // Changes that the checkpoint does not know: files that are gone, new, or longer than before.
     for (int i = 0; i < 20; ++i)
       NACRE_EXPECT_OK(volume().unlink(root, fmt::format("file {}", i)));
     for (int i = 20; i < 40; ++i)
@@ -202,7 +202,7 @@ class DatabaseRepair : public CheckerTest {
     ASSERT_NE(largest, "");
     flip_byte(largest, header_size + page_size + 10);
   }
-  // What power loss leaves before each change that work makes.
+  // The media that a power loss leaves, one for each change that work makes.
   std::vector<std::shared_ptr<MemoryBacking>> wrecks_of(
       const Sample& sample,
       const std::function<Result<>(const std::shared_ptr<metadata::BackingDirectory>&)>& work) {
@@ -473,7 +473,7 @@ TEST_F(DatabaseRepair, undone_survives_power_loss_at_any_change) {
 }
 
 // A page that the disk does not give counts as damaged: what lay in it comes from the checkpoint.
-// The damaged table stays beside the new database, and goes back into its place.
+// The damaged table stays next to the new database, and an undo puts it back.
 TEST_F(DatabaseRepair, of_a_page_that_the_disk_cannot_read_costs_at_most_what_lay_in_it) {
   const Sample sample;
   std::vector<std::pair<std::string, std::uint64_t>> places;

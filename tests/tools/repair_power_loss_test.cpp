@@ -29,7 +29,7 @@ class RepairPowerLoss : public CheckerTest {
     edit_file(path_of(record_of(large_, 0).location.segment),
               [](Bytes& bytes) { bytes.at(40) ^= 1; });
   }
-  // What power loss leaves before each change that work makes.
+  // The media that a power loss leaves, one for each change that work makes.
   std::vector<std::shared_ptr<MemoryBacking>> wrecks_of(
       const std::function<Result<>(const std::shared_ptr<metadata::BackingDirectory>&)>& work,
       const Sample& sample) {

@@ -178,7 +178,7 @@ TEST_F(Repair, gives_what_has_no_name_one_in_lost_found) {
                                                    fmt::format("#{}", sparse_.value)}));
   EXPECT_EQ(list(inner_), std::vector<std::string>{"large"});
   unmount();
-  // What is lost later goes to the same place.
+  // Files that are lost later go to the same folder.
   edit([&](metadata::Database& database) {
     database.erase(Table::dentries, name_key(database, "large"));
   });

@@ -65,7 +65,7 @@ TEST(Sandbox, every_forbidden_call_fails_with_eperm) {
   }
 }
 
-// Else the test above would show nothing: without the filter these fail for another reason.
+// Shows that the test above means something: without the filter the calls fail for another reason.
 TEST(Sandbox, without_it_the_calls_fail_otherwise) {
   REQUIRE_FILTERS();
   for (const int number : {SYS_ptrace, SYS_execve, SYS_process_vm_readv, SYS_mount, SYS_unshare,

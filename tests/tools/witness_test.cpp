@@ -134,7 +134,7 @@ TEST_F(WitnessFile, begins_anew_where_the_volume_itself_was_put_back) {
   ASSERT_TRUE(witness.accept(volume, sight(3, 60)));
   EXPECT_EQ(witness.read()->size(), 1u);
   EXPECT_EQ(witness.find(other).value()->last.age, sight(3, 60).age);
-  // So it does where the volume is no more at its old place.
+  // The same holds if the volume is no longer at its old place.
   std::filesystem::remove(volume);
   ASSERT_TRUE(witness.accept(other, sight(2, 50)));
   EXPECT_EQ(witness.read()->size(), 1u);

@@ -62,7 +62,7 @@ TEST(ExerciserHistory, tells_runs_of_alike_operations_once) {
             "upkeep\n");
 }
 
-// What fails needs a truncation, a copy some time after it, and at the end a read.
+// A history fails if it has a truncation, a copy some time after it, and a read at the end.
 bool fails(const History& history) {
   bool is_cut = false, is_copied = false;
   for (const Operation& operation : history) {

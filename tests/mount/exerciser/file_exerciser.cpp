@@ -207,7 +207,7 @@ Arguments arguments_of(int count, char** words) {
   return arguments;
 }
 
-// Which channels the options ask for, as far as the kernel has them.
+// The channels that the options ask for, as far as the kernel has them.
 std::vector<Channel> channels_of(const Arguments& arguments, const KernelCalls& calls) {
   if (arguments.is_mixed) {
     std::vector<Channel> channels = {Channel::plain, Channel::direct};

@@ -36,7 +36,8 @@ class KernelCalls {
   const std::string& why_no_uring() const { return why_no_uring_; }
 
   static constexpr std::size_t piece_count_max = 8;
-  // What read(2) would return, or a negative error number, of each of up to piece_count_max pieces.
+  // Transfers up to piece_count_max pieces. For each it returns what read(2) would return, or a
+  // negative error number.
   std::vector<ssize_t> transfer(Channel channel, std::span<const Transfer> pieces);
 
  private:

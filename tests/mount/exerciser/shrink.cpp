@@ -101,7 +101,7 @@ class Shrinker {
     }
   }
 
-  // All operations at once, where that fails, too; else each alone.
+  // Simplifies all operations at once if the history still fails then, and otherwise each alone.
   void simplify() {
     for (const auto simpler : simplifications) {
       History candidate = shrunk_.history;
