@@ -94,6 +94,11 @@ class Rotation {
            std::shared_ptr<metadata::KeyTree> keys, metadata::KeyringKeeper& keyring,
            Mounted& mounted);
   ~Rotation();  // stop()
+  // Called before anything else, and at most once. next runs before the keyring with the new key is
+  // written, and gets the keys that it brings. It must be done with what a crash behind it needs.
+  // Writing may fail, so the keys may never come.
+  using NextKeys = std::function<void(const metadata::KeyTree& next)>;
+  void before_new_key(NextKeys next) { before_new_key_ = std::move(next); }
   // Called before anything else, and at most once. known runs when a new key has become durable, on
   // the thread that begins the rotation: in the background no command waits for the fingerprint.
   void on_new_key(std::function<void()> known) { new_key_is_known_ = std::move(known); }
@@ -201,6 +206,7 @@ class Rotation {
   void report_progress() NACRE_REQUIRES(work_mutex_);
 
   const std::shared_ptr<metadata::BackingDirectory> directory_;
+  NextKeys before_new_key_;                 // may be empty
   std::function<void()> new_key_is_known_;  // may be empty
   const std::shared_ptr<metadata::KeyTree> keys_;
   metadata::KeyringKeeper& keyring_;

@@ -112,6 +112,7 @@ Result<> Rotation::save_new_keyring(const RotationOptions& options, const Before
   };
   NACRE_TRY(keyring_.rotate(
       make, take, [&](const metadata::KeyTree& next, const std::function<Result<>()>& commit) {
+        if (before_new_key_) before_new_key_(next);
         if (next.current_epoch().format == metadata::EpochFormat::one) return commit();
         return mounted_.store().switch_epoch(next.current_epoch_number(), [&] {
           return mounted_.database().switch_epoch(next, commit);

@@ -52,6 +52,32 @@ TEST_F(RotationPowerLoss, anywhere_in_a_move_to_format_2_leaves_a_volume_that_op
   lose_power_everywhere();
 }
 
+// So known_volumes knows whatever key a crash leaves.
+TEST_F(RotationPowerLoss, behind_the_new_keyring_leaves_a_key_that_was_told_before) {
+  open();
+  fill(3);
+  const auto older = keys_.keys->fingerprint();
+  std::optional<engine::Sha256Digest> told;
+  std::shared_ptr<MemoryBacking> before, behind;
+  rotation_->before_new_key([&](const metadata::KeyTree& next) {
+    EXPECT_FALSE(told);
+    told = next.fingerprint();
+    before = backing_->process_kill();
+  });
+  rotation_->on_new_key([&] { behind = backing_->power_loss(0); });
+  NACRE_ASSERT_OK(rotation_->begin({}));
+  ASSERT_TRUE(told && before && behind);
+  EXPECT_NE(*told, older);
+  const auto found_before = unlock(*before);
+  NACRE_ASSERT_OK(found_before);
+  EXPECT_EQ(found_before->keys->fingerprint(), older);
+  const auto found_behind = unlock(*behind);
+  NACRE_ASSERT_OK(found_behind);
+  EXPECT_EQ(found_behind->keys->fingerprint(), *told);
+  NACRE_ASSERT_OK(rotation_->run({}));
+  EXPECT_EQ(keys_.keys->fingerprint(), *told);
+}
+
 void RotationPowerLoss::lose_power_everywhere() {
   open();
   fill(9);

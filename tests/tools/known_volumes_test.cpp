@@ -136,6 +136,51 @@ TEST_F(KnownVolumesTest, a_key_that_was_replaced_at_one_path_is_known_at_the_oth
   EXPECT_FALSE(volumes.check({"/mnt/a", "id-a", "print-a"}));
 }
 
+// A rotation is about to write its keyring, and a crash may come before or after that.
+TEST_F(KnownVolumesTest, accepts_the_next_key_and_the_one_before_until_it_is_certain_which_it_is) {
+  const KnownVolumes volumes(file_);
+  KnownVolume next = a_;
+  next.is_format_2 = true;
+  next.next_fingerprint = "print-next";
+  ASSERT_TRUE(volumes.pin(a_));
+  ASSERT_TRUE(volumes.pin({"/srv/b", "id-b", "print-b"}));
+  ASSERT_TRUE(volumes.note_next(next));
+  EXPECT_EQ(content(), "/srv/a id-a print-a format-2 next=print-next\n/srv/b id-b print-b\n");
+  for (const std::string print : {"print-a", "print-next"}) {
+    EXPECT_TRUE(volumes.check({"/srv/a", "id-a", print}).value().is_known) << print;
+    EXPECT_TRUE(volumes.check({"/srv/a", "id-a", print}).value().was_format_2) << print;
+    EXPECT_EQ(volumes.check({"/media/a", "id-a", print}).value().other_path, "/srv/a") << print;
+  }
+  EXPECT_FALSE(volumes.check({"/srv/a", "id-a", "print-other"}));
+  EXPECT_FALSE(volumes.check({"/srv/a", "id-a", "next=print-next"}));
+  EXPECT_EQ(content(), "/srv/a id-a print-a format-2 next=print-next\n/srv/b id-b print-b\n");
+}
+
+TEST_F(KnownVolumesTest, the_next_key_counts_alone_once_the_volume_has_it) {
+  const KnownVolumes volumes(file_);
+  KnownVolume next = a_;
+  next.next_fingerprint = "print-next";
+  ASSERT_TRUE(volumes.note_next(next));
+  EXPECT_EQ(content(), "/srv/a id-a print-a next=print-next\n");
+  ASSERT_TRUE(volumes.settle_next({"/srv/a", "id-a", "print-next", true}));
+  EXPECT_EQ(content(), "/srv/a id-a print-next format-2\n");
+  EXPECT_FALSE(volumes.check(a_));
+}
+
+TEST_F(KnownVolumesTest, the_next_key_goes_once_the_volume_has_the_one_before) {
+  const KnownVolumes volumes(file_);
+  KnownVolume next = a_;
+  next.next_fingerprint = "print-next";
+  ASSERT_TRUE(volumes.note_next(next));
+  ASSERT_TRUE(volumes.settle_next({"/srv/a", "id-other", "print-next"}));
+  ASSERT_TRUE(volumes.settle_next({"/srv/a", "id-a", "print-other"}));
+  ASSERT_TRUE(volumes.settle_next({"/srv/b", "id-a", "print-next"}));
+  EXPECT_EQ(content(), "/srv/a id-a print-a next=print-next\n");
+  ASSERT_TRUE(volumes.settle_next(a_));
+  EXPECT_EQ(content(), "/srv/a id-a print-a\n");
+  EXPECT_FALSE(volumes.check({"/srv/a", "id-a", "print-next"}));
+}
+
 TEST_F(KnownVolumesTest, a_copy_with_an_older_key_that_somebody_names_is_no_newer_one) {
   const KnownVolumes volumes(file_);
   const KnownVolume copy{"/backup/a", "id-a", "print-older"};

@@ -14,6 +14,7 @@ namespace nacre::tools {
 namespace {
 
 constexpr std::string_view format_2_mark = " format-2";
+constexpr std::string_view next_mark = " next=";
 
 }  // namespace
 
@@ -40,12 +41,18 @@ Result<std::vector<KnownVolumes>> KnownVolumes::of_user() {
 }
 
 std::string KnownVolumes::to_line(const KnownVolume& volume) {
-  return fmt::format("{} {} {}{}", escape_path(volume.path, false), volume.volume_id,
-                     volume.fingerprint, volume.is_format_2 ? format_2_mark : "");
+  return fmt::format("{} {} {}{}{}{}", escape_path(volume.path, false), volume.volume_id,
+                     volume.fingerprint, volume.is_format_2 ? format_2_mark : "",
+                     volume.next_fingerprint.empty() ? "" : next_mark, volume.next_fingerprint);
 }
 
 std::optional<KnownVolume> KnownVolumes::from_line(std::string_view line) {
   if (line.starts_with('#')) return std::nullopt;
+  std::string next_fingerprint;
+  if (const auto next = line.rfind(next_mark); next != std::string_view::npos) {
+    next_fingerprint = line.substr(next + next_mark.size());
+    line = line.substr(0, next);
+  }
   const bool is_format_2 = line.ends_with(format_2_mark);
   if (is_format_2) line.remove_suffix(format_2_mark.size());
   const auto first = line.find(' ');
@@ -54,7 +61,8 @@ std::optional<KnownVolume> KnownVolumes::from_line(std::string_view line) {
   return KnownVolume{.path = unescape_path(line.substr(0, first)),
                      .volume_id = std::string(line.substr(first + 1, second - first - 1)),
                      .fingerprint = std::string(line.substr(second + 1)),
-                     .is_format_2 = is_format_2};
+                     .is_format_2 = is_format_2,
+                     .next_fingerprint = std::move(next_fingerprint)};
 }
 
 namespace {
@@ -119,19 +127,18 @@ Result<KnownVolumes::Acquaintance> KnownVolumes::check(const KnownVolume& volume
   };
   if (of_path) {
     const bool same_id = of_path->known.volume_id == volume.volume_id;
-    if (same_id &&
-        (volume.fingerprint.empty() || of_path->known.fingerprint == volume.fingerprint)) {
+    if (same_id && (volume.fingerprint.empty() || of_path->known.has_key(volume.fingerprint))) {
       return Acquaintance{.is_known = true, .was_format_2 = of_path->known.is_format_2};
     }
     const bool has_newer_key = same_id && newest_of_id->index > of_path->index &&
-                               newest_of_id->known.fingerprint == volume.fingerprint;
+                               newest_of_id->known.has_key(volume.fingerprint);
     if (!has_newer_key) return is_another(volume, of_path->known, to_remove(*of_path));
     return Acquaintance{.is_known = true,
                         .other_path = newest_of_id->known.path,
                         .was_format_2 = newest_of_id->known.is_format_2};
   }
   if (!newest_of_id || volume.fingerprint.empty()) return Acquaintance{};
-  if (newest_of_id->known.fingerprint == volume.fingerprint) {
+  if (newest_of_id->known.has_key(volume.fingerprint)) {
     return Acquaintance{.is_known = true,
                         .other_path = newest_of_id->known.path,
                         .was_format_2 = newest_of_id->known.is_format_2};
@@ -150,6 +157,29 @@ Result<> KnownVolumes::pin_copy(const KnownVolume& volume) const {
 
 Result<> KnownVolumes::note_format_2(const KnownVolume& volume) const {
   return write_line(volume, Place::as_before);
+}
+
+Result<std::optional<KnownVolume>> KnownVolumes::line_of(std::string_view path) const {
+  NACRE_ASSIGN(const auto content, file_.read());
+  for (const auto& line : lines_of(content)) {
+    auto known = from_line(line);
+    if (known && known->path == path) return known;
+  }
+  return std::nullopt;
+}
+
+Result<> KnownVolumes::note_next(const KnownVolume& volume) const {
+  return write_line(volume, Place::as_before);
+}
+
+Result<> KnownVolumes::settle_next(const KnownVolume& volume) const {
+  NACRE_ASSIGN(const auto known, line_of(volume.path));
+  if (!known || known->next_fingerprint.empty() || known->volume_id != volume.volume_id) return {};
+  if (known->next_fingerprint == volume.fingerprint) return pin(volume);
+  if (known->fingerprint != volume.fingerprint) return {};
+  KnownVolume settled = *known;
+  settled.next_fingerprint.clear();
+  return write_line(settled, Place::as_before);
 }
 
 Result<> KnownVolumes::write_line(const KnownVolume& volume, Place place) const {

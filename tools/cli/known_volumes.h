@@ -6,12 +6,15 @@
 //
 // File: $XDG_CONFIG_HOME/nacre/known_volumes, else ~/.config/nacre/known_volumes. If nothing may
 // be kept there (own_files.h): /var/tmp/nacre-UID/known_volumes. One line for each path:
-//   PATH VOLUME-ID FINGERPRINT [format-2]
+//   PATH VOLUME-ID FINGERPRINT [format-2] [next=FINGERPRINT]
 // separated by spaces; in PATH, spaces, newlines and backslashes are written as \ooo. Lines that
 // begin with '#' are kept. If several lines have one id, the last has the newest fingerprint. So a
 // line that is added or changed goes to the end, except one with a copy's older key (pin_copy()).
 // "format-2" says that the volume was of format 2 when it was used with that key. It never becomes
 // one of format 1 again.
+// "next=" is the key that a rotation on this machine was about to bring. It is there before the new
+// keyring is, so a crash in between leaves a volume that is known by either key. The next mount
+// for writing tells which one that is, and "next=" goes.
 #pragma once
 
 #include <optional>
@@ -33,6 +36,12 @@ struct KnownVolume {
   std::string volume_id;
   std::string fingerprint;
   bool is_format_2 = false;
+  std::string next_fingerprint;  // empty: none
+
+  bool has_key(std::string_view fingerprint_of_key) const {
+    return fingerprint == fingerprint_of_key ||
+           (!next_fingerprint.empty() && next_fingerprint == fingerprint_of_key);
+  }
 };
 
 class KnownVolumes {
@@ -67,12 +76,21 @@ class KnownVolumes {
   Result<> pin_copy(const KnownVolume& volume) const;
   // Notes in the path's line, where it stands, that the volume is of format 2.
   Result<> note_format_2(const KnownVolume& volume) const;
+  // Notes in the line of volume.path, where it stands, that the volume may have the key of
+  // volume.next_fingerprint soon. volume.fingerprint is the one that it has. If the path has no
+  // line, it gets one.
+  Result<> note_next(const KnownVolume& volume) const;
+  // Called once it is certain that the volume has volume.fingerprint. If the path's line has that
+  // as its next one, it becomes the only one, as by pin(). If the line has another next one, that
+  // goes. Otherwise nothing is written.
+  Result<> settle_next(const KnownVolume& volume) const;
 
   static std::string to_line(const KnownVolume& volume);
   static std::optional<KnownVolume> from_line(std::string_view line);
 
  private:
   enum class Place : std::uint8_t { end, front_of_id, as_before };
+  Result<std::optional<KnownVolume>> line_of(std::string_view path) const;
   Result<> write_line(const KnownVolume& volume, Place place) const;
   UserFile file_;
 };

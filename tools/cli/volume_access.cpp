@@ -408,6 +408,34 @@ void remember_new_volume(const VolumePlace& place, const metadata::KeyTree& keys
   pin(known_volume_of(place, keys), {});
 }
 
+void remember_next_key(const VolumePlace& place, const metadata::KeyTree& keys,
+                       const metadata::KeyTree& next) {
+  KnownVolume volume = known_volume_of(place, keys);
+  volume.next_fingerprint = fingerprint_of(next);
+  const auto noted = [&]() -> Result<> {
+    NACRE_ASSIGN(const auto lists, KnownVolumes::of_user());
+    for (const auto& list : lists) {
+      const auto known = list.check(volume);
+      const bool has_line = known && known->is_known && known->other_path.empty();
+      if (has_line || &list == &lists.front()) NACRE_TRY(list.note_next(volume));
+    }
+    return {};
+  }();
+  if (noted) return;
+  print_warning(fmt::format(
+      "the fingerprint of the volume's next key, {}, cannot be remembered ({}): if this machine "
+      "crashes before the key is changed, it may refuse the volume until you name that fingerprint",
+      volume.next_fingerprint, noted.error().message));
+}
+
+// If a list cannot be written, the line stays, and accepts the volume as well.
+void settle_next_key(const VolumePlace& place, const metadata::KeyTree& keys) {
+  const auto lists = KnownVolumes::of_user();
+  if (!lists) return;
+  for (const auto& list : *lists)
+    static_cast<void>(list.settle_next(known_volume_of(place, keys)));
+}
+
 void remember_fingerprint(const VolumePlace& place, const std::string& volume_id,
                           const std::string& fingerprint, bool is_format_2) {
   pin({.path = place.path,

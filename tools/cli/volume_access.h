@@ -72,7 +72,15 @@ void warn_of_legacy_cipher(const VolumePlace& place, const metadata::Superblock&
 // For mkfs, and for a daemon that has begun a rotation: the volume is known with this key from now
 // on, whatever was known there before.
 void remember_new_volume(const VolumePlace& place, const metadata::KeyTree& keys);
-// The same for a volume that a daemon rotates, of which only the fingerprint is known.
+// For a rotation that is about to write a keyring with the keys next: after a crash the volume is
+// known with either key.
+void remember_next_key(const VolumePlace& place, const metadata::KeyTree& keys,
+                       const metadata::KeyTree& next);
+// Once the volume is open for writing, so that no rotation is about to change its key: the volume
+// is known with this key alone.
+void settle_next_key(const VolumePlace& place, const metadata::KeyTree& keys);
+// Like remember_new_volume(), for a volume that a daemon rotates, of which only the fingerprint is
+// known.
 void remember_fingerprint(const VolumePlace& place, const std::string& volume_id,
                           const std::string& fingerprint, bool is_format_2);
 

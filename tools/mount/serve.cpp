@@ -173,6 +173,7 @@ class Mount {
       return mounted_->note_keyring_generation(generation);
     });
     if (!plan_.volume_options.read_only) {
+      settle_next_key(place_, *keys_.keys);
       mend_keyring();
       note_age(mounted_->age(), Witness::Moment::opened);
       const std::chrono::milliseconds interval(options.commit_interval_ms);
@@ -194,6 +195,8 @@ class Mount {
     }
     keys_.access.reset();  // the raw volume key is of no more use
     rotation_ = std::make_unique<fs::Rotation>(place_.directory, keys_.keys, *keyring_, *mounted_);
+    rotation_->before_new_key(
+        [this](const metadata::KeyTree& next) { remember_next_key(place_, *keys_.keys, next); });
     rotation_->on_new_key([this] { remember_new_volume(place_, *keys_.keys); });
     tell_of_foreign_root();
     return {};

@@ -105,6 +105,8 @@ int rotate_volume(const VolumePlace& place, const SecretOptions& secret_options,
         place.directory, keys.keys, keys.keyring,
         [&](std::uint64_t generation) { return volume->note_keyring_generation(generation); });
     fs::Rotation rotation(place.directory, keys.keys, keyring, *volume);
+    rotation.before_new_key(
+        [&](const metadata::KeyTree& next) { remember_next_key(place, *keys.keys, next); });
     options.passphrase = std::get_if<SecretBytes>(&secret);
     NACRE_ASSIGN(options.seals, collect_seals(place, *keys.access, asked.passphrase_files));
     const auto run = [&](Result<> begun) -> Result<> {
