@@ -25,6 +25,7 @@
 #include "fs/control/socket_path.h"
 #include "gpu_engine/base/mutex.h"
 #include "metadata/backing/volume_lock.h"
+#include "metadata/text/exact_bytes.h"
 
 namespace nacre::fs {
 
@@ -186,13 +187,13 @@ Result<nlohmann::json> ControlClient::request(std::string_view command, Timeout 
 }
 
 Result<nlohmann::json> ControlClient::request_with(const nlohmann::json& message, Timeout timeout) {
-  NACRE_TRY(write_line(socket_, message.dump(), request_timeout));
+  NACRE_TRY(write_line(socket_, metadata::to_json_line(message), request_timeout));
   return read_reply(timeout);
 }
 
 Result<nlohmann::json> ControlClient::request_with(const nlohmann::json& message, ByteView secret,
                                                    Timeout timeout) {
-  NACRE_TRY(write_line(socket_, message.dump(), request_timeout));
+  NACRE_TRY(write_line(socket_, metadata::to_json_line(message), request_timeout));
   // A daemon that refuses stops reading, so the write may fail; its reply tells why.
   const auto written = write_bytes(socket_, secret, request_timeout);
   auto reply = read_reply(timeout);
@@ -260,9 +261,9 @@ Result<> ControlClient::check_backup(std::chrono::milliseconds patience) {
 Result<> ControlClient::replace_keyring(std::string_view text) {
   const nlohmann::json command = {{"command", "replace_keyring"}};
   const nlohmann::json keyring = {{"keyring", text}};
-  NACRE_TRY(write_line(socket_, command.dump(), request_timeout));
+  NACRE_TRY(write_line(socket_, metadata::to_json_line(command), request_timeout));
   // A daemon that refuses stops reading, so the write may fail; its reply tells why.
-  const auto written = write_line(socket_, keyring.dump(), request_timeout);
+  const auto written = write_line(socket_, metadata::to_json_line(keyring), request_timeout);
   const auto reply = read_reply(std::nullopt);
   if (!reply)
     return tl::unexpected(reply.error().code == ErrorCode::stale && !written ? written.error()
@@ -318,10 +319,9 @@ std::optional<MountEntry> find_mount_of_volume(const std::string& volume_directo
     if (!client) continue;
     const auto info = client->request("info", patience);
     if (!info) continue;
-    // The lock is the best source; a path in the answer need not be valid text.
+    // The lock is the best source.
     if (metadata::is_writer(volume_directory, client->daemon_pid())) return mount;
-    const auto volume = info->find("volume");
-    if (volume != info->end() && volume->is_string() && *volume == volume_directory &&
+    if (metadata::get_bytes(*info, "volume") == volume_directory &&
         client->check_serves(mount, volume_directory)) {
       return mount;
     }

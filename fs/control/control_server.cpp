@@ -22,12 +22,14 @@
 #include "fs/control/mount_stats.h"
 #include "fs/control/rotation_requests.h"
 #include "fs/control/stats_json.h"
+#include "metadata/text/exact_bytes.h"
 
 namespace nacre::fs {
 
 namespace {
 
-constexpr std::size_t waiting_count_max = 8;
+using metadata::to_json_line;
+
 // The server waits at most this long for a client to take its reply.
 constexpr std::chrono::milliseconds reply_timeout{5000};
 constexpr std::chrono::milliseconds refusal_timeout{100};
@@ -42,7 +44,7 @@ tl::unexpected<Error> system_failure(std::string_view what) {
 void refuse(int socket, ErrorCode code, std::string message) {
   // The result is ignored, because a client that is refused may not be reading.
   static_cast<void>(
-      write_line(socket, error_reply({code, std::move(message)}).dump(), refusal_timeout));
+      write_line(socket, to_json_line(error_reply({code, std::move(message)})), refusal_timeout));
   ::close(socket);
 }
 
@@ -129,8 +131,6 @@ Result<> ControlServer::listen_at(Listener& listener) {
 
 ControlServer::~ControlServer() {
   begin_closing();
-  for (const int socket : waiting_for_close_)
-    ::close(socket);
   if (wake_ >= 0) ::close(wake_);
 }
 
@@ -150,8 +150,7 @@ void ControlServer::begin_closing() {
     }
   }
   if (acceptor_.joinable()) {
-    const std::uint64_t one = 1;
-    static_cast<void>(!::write(wake_, &one, sizeof one));
+    wake_acceptor();
     acceptor_.join();
   }
   for (auto& listener : listeners_) {
@@ -170,17 +169,12 @@ void ControlServer::begin_closing() {
 
 void ControlServer::finish(const Result<>& result) {
   const nlohmann::json reply = result ? nlohmann::json{{"ok", true}} : error_reply(result.error());
-  std::vector<int> waiting;
-  {
-    const LockGuard lock(mutex_);
-    waiting.swap(waiting_for_close_);
-  }
-  for (const int socket : waiting) {
-    static_cast<void>(
-        write_line(socket, reply.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
-                   refusal_timeout));
-    ::close(socket);
-  }
+  waiting_for_close_.tell(to_json_line(reply), refusal_timeout);
+}
+
+void ControlServer::wake_acceptor() const {
+  const std::uint64_t one = 1;
+  static_cast<void>(!::write(wake_, &one, sizeof one));
 }
 
 void ControlServer::accept_loop() {
@@ -188,14 +182,21 @@ void ControlServer::accept_loop() {
     std::vector<pollfd> entries = {{.fd = wake_, .events = POLLIN, .revents = 0}};
     for (const auto& listener : listeners_)
       entries.push_back({.fd = listener.socket, .events = POLLIN, .revents = 0});
+    waiting_for_close_.append_to(entries);
     if (::poll(entries.data(), entries.size(), -1) < 0) {
       if (errno != EINTR) return;
       continue;
     }
-    if (entries[0].revents != 0) return;
+    if (entries[0].revents != 0) {
+      std::uint64_t count = 0;
+      static_cast<void>(!::read(wake_, &count, sizeof count));
+      const LockGuard lock(mutex_);
+      if (closing_) return;
+    }
     try {
       reap(false);
-      for (std::size_t i = 1; i < entries.size(); ++i) {
+      waiting_for_close_.drop_those_gone();
+      for (std::size_t i = 1; i <= listeners_.size(); ++i) {
         if (entries[i].revents != 0) take_connection(entries[i].fd);
       }
     } catch (const std::exception& error) {
@@ -255,9 +256,7 @@ void ControlServer::serve(Connection& connection) {
     } else {
       reply = error_reply(request.error());
     }
-    const auto written = write_line(
-        connection.socket, reply.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
-        reply_timeout);
+    const auto written = write_line(connection.socket, to_json_line(reply), reply_timeout);
     keep_open = sequel.wait_for_close && written;
     if (sequel.backup && written) {
       static_cast<void>(serve_backup(connection.socket, *sequel.backup));
@@ -266,13 +265,16 @@ void ControlServer::serve(Connection& connection) {
     keep_open = false;
     spdlog::warn("control socket: {}", error.what());
   }
-  const LockGuard lock(mutex_);
-  if (keep_open && waiting_for_close_.size() < waiting_count_max) {
-    waiting_for_close_.push_back(connection.socket);
-  } else {
-    ::close(connection.socket);
+  {
+    const LockGuard lock(mutex_);
+    if (keep_open) {
+      waiting_for_close_.add(connection.socket);
+    } else {
+      ::close(connection.socket);
+    }
+    connection.finished = true;
   }
-  connection.finished = true;
+  wake_acceptor();
 }
 
 // Returns when the client closes the connection, when the server closes, or when the volume no
@@ -284,7 +286,7 @@ Result<> ControlServer::serve_backup(int socket, const BackupSnapshot& snapshot)
     for (std::size_t i = first; i < end; ++i)
       files.push_back({snapshot.files[i].path, snapshot.files[i].size});
     const nlohmann::json line = {{"ok", true}, {"files", std::move(files)}};
-    NACRE_TRY(write_line(socket, line.dump(), reply_timeout));
+    NACRE_TRY(write_line(socket, to_json_line(line), reply_timeout));
   }
   while (true) {
     pollfd entry{.fd = socket, .events = POLLIN, .revents = 0};
@@ -296,7 +298,7 @@ Result<> ControlServer::serve_backup(int socket, const BackupSnapshot& snapshot)
                                   "since the backup began is no longer kept for it, and writing "
                                   "goes on; make room on that disk",
                                   description_.volume_directory)};
-    return write_line(socket, error_reply(error).dump(), reply_timeout);
+    return write_line(socket, to_json_line(error_reply(error)), reply_timeout);
   }
 }
 
@@ -428,15 +430,16 @@ nlohmann::json ControlServer::handle_scrub(const nlohmann::json& message) {
 }
 
 nlohmann::json ControlServer::info() {
-  return {{"ok", true},
-          {"version", NACRE_VERSION},
-          {"pid", ::getpid()},
-          {"volume", description_.volume_directory},
-          {"mountpoint", description_.mountpoint},
-          {"volume_id", description_.volume_id},
-          {"label", description_.label},
-          {"read_only", description_.read_only},
-          {"keyring_generation", handler_.keyring_generation()}};
+  nlohmann::json info = {{"ok", true},
+                         {"version", NACRE_VERSION},
+                         {"pid", ::getpid()},
+                         {"volume_id", description_.volume_id},
+                         {"label", description_.label},
+                         {"read_only", description_.read_only},
+                         {"keyring_generation", handler_.keyring_generation()}};
+  metadata::put_bytes(info, "volume", description_.volume_directory);
+  metadata::put_bytes(info, "mountpoint", description_.mountpoint);
+  return info;
 }
 
 void ControlServer::reap(bool everything) {

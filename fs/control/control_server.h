@@ -37,6 +37,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "fs/control/closing_waiters.h"
 #include "fs/control/file_chunks.h"
 #include "fs/control/recent_messages.h"
 #include "fs/control/request_metrics.h"
@@ -131,6 +132,7 @@ class ControlServer {
   Result<> listen_in(Result<SocketFolder> folder);
   static Result<> listen_at(Listener& listener);
   void accept_loop();
+  void wake_acceptor() const;
   void take_connection(int listener);
   void serve(Connection& connection);
   // What follows the reply to a request.
@@ -154,10 +156,10 @@ class ControlServer {
   int wake_ = -1;
   std::thread acceptor_;
 
+  ClosingWaiters waiting_for_close_;
   Mutex keyring_mutex_;  // one large message at a time
   Mutex mutex_;
   std::list<Connection> connections_ NACRE_GUARDED_BY(mutex_);
-  std::vector<int> waiting_for_close_ NACRE_GUARDED_BY(mutex_);
   bool closing_ NACRE_GUARDED_BY(mutex_) = false;
 };
 

@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "gpu_engine/base/printable.h"
+
 namespace nacre::fs {
 
 namespace {
@@ -136,7 +138,10 @@ Result<nlohmann::json> parse_message(std::string_view text) {
 }
 
 nlohmann::json error_reply(const Error& error) {
-  return {{"ok", false}, {"error", {{"code", to_string(error.code)}, {"message", error.message}}}};
+  // A message may quote names that are not text.
+  return {
+      {"ok", false},
+      {"error", {{"code", to_string(error.code)}, {"message", printable_lines(error.message)}}}};
 }
 
 Result<> reply_result(const nlohmann::json& reply) {

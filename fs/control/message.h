@@ -12,6 +12,7 @@
 // followed by as many bytes as its number "seals_size_bytes" says (rotation_requests.h): secrets,
 // which stay out of text and its copies.
 // The reply to backup is followed by lines {"ok": true, "files": [[PATH, SIZE], …]}.
+// Names of files are bytes; they stand in fields as metadata/text/exact_bytes.h has it.
 // Each end bounds sizes and times, and trusts nothing that the other end sends.
 #pragma once
 

@@ -21,6 +21,7 @@
 #include "gpu_engine/base/folder_owner.h"
 #include "gpu_engine/base/printable.h"
 #include "metadata/backing/posix_error.h"
+#include "metadata/text/exact_bytes.h"
 #include "metadata/text/rfc3339.h"
 
 namespace nacre::metadata {
@@ -44,8 +45,8 @@ std::string host_name() {
 
 struct Holder {
   std::int64_t pid = 0;
-  std::string host, since, mountpoint;
-  std::string mountpoint_bytes;  // as bytes, not escaped for printing
+  std::string host, since;
+  std::string mountpoint;  // as bytes, not escaped for printing
 };
 
 std::optional<Holder> read_holder(int file) {
@@ -59,10 +60,9 @@ std::optional<Holder> read_holder(int file) {
     const auto at = json.find(key);
     return at != json.end() && at->is_string() ? printable(at->get<std::string>()) : std::string();
   };
-  Holder holder{
-      .host = text_of("host"), .since = text_of("since"), .mountpoint = text_of("mountpoint")};
-  if (const auto at = json.find("mountpoint"); at != json.end() && at->is_string())
-    holder.mountpoint_bytes = at->get<std::string>();
+  Holder holder{.host = text_of("host"),
+                .since = text_of("since"),
+                .mountpoint = get_bytes(json, "mountpoint").value_or(std::string())};
   const auto pid = json.find("pid");
   if (pid == json.end() || !pid->is_number_unsigned() || holder.host.empty()) return std::nullopt;
   holder.pid = pid->get<std::int64_t>();
@@ -107,8 +107,9 @@ tl::unexpected<Error> fail_busy(int file, LockMode mode, const std::string& path
                             "host {}, which no longer runs",
                             path, holder->pid, holder->host));
   }
-  const std::string where =
-      holder->mountpoint.empty() ? "in use" : fmt::format("mounted at {}", holder->mountpoint);
+  const std::string where = holder->mountpoint.empty()
+                                ? "in use"
+                                : fmt::format("mounted at {}", printable(holder->mountpoint));
   return fail(ErrorCode::busy, fmt::format("{}: already {} by process {} on host {} since {}", path,
                                            where, holder->pid, holder->host, holder->since));
 }
@@ -193,10 +194,7 @@ bool is_writer(const std::string& volume_path, pid_t process) {
 }
 
 bool LockState::names(const std::string& path) const {
-  const auto as_text = [](const std::string& bytes) {
-    return nlohmann::json(bytes).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  };
-  return !path.empty() && as_text(path) == as_text(mountpoint);
+  return !path.empty() && path == mountpoint;
 }
 
 std::optional<LockState> read_lock(const std::string& volume_path) {
@@ -215,7 +213,7 @@ std::optional<LockState> read_lock(const std::string& volume_path) {
   if (const auto holder = read_holder(file.get())) {
     if (holder->host != host_name()) return std::nullopt;
     state.pid = holder->pid;
-    state.mountpoint = holder->mountpoint_bytes;
+    state.mountpoint = holder->mountpoint;
   }
   return state;
 }
@@ -286,14 +284,10 @@ Result<VolumeLock> VolumeLock::acquire(const std::string& volume_path, const Loc
 
 Result<void> VolumeLock::announce(const std::string& mountpoint) {
   if (mode_ != LockMode::exclusive || !file_) return {};
-  const nlohmann::json content = {{"pid", getpid()},
-                                  {"host", host_name()},
-                                  {"since", rfc3339_now()},
-                                  {"mountpoint", mountpoint},
-                                  {"mode", "rw"}};
-  // Names may contain bytes that are not UTF-8. They are replaced.
-  std::string line = content.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  line += '\n';
+  nlohmann::json content = {
+      {"pid", getpid()}, {"host", host_name()}, {"since", rfc3339_now()}, {"mode", "rw"}};
+  put_bytes(content, "mountpoint", mountpoint);
+  const std::string line = to_json_line(content) + '\n';
   if (ftruncate(file_.get(), 0) != 0) return fail_errno(errno, path_);
   // The lock works without its content, so a full disk is no reason to refuse.
   const ssize_t written = pwrite(file_.get(), line.data(), line.size(), 0);

@@ -6,7 +6,8 @@
 // folder is locked as well, where the file system can lock folders. A writer's content is one line
 // of JSON:
 //   {"host":"h","mode":"rw","mountpoint":"/mnt/x","pid":123,"since":"2026-01-31T23:59:59Z"}
-// mountpoint is empty when the volume is open without being mounted (mkfs, fsck). Readers write
+// mountpoint is empty when the volume is open without being mounted (mkfs, fsck). If it is not
+// UTF-8, there is a field "mountpoint_base64", too (metadata/text/exact_bytes.h). Readers write
 // nothing.
 #pragma once
 
@@ -37,7 +38,7 @@ bool is_writer(const std::string& volume_path, pid_t process);
 struct LockState {
   bool is_held = false;
   std::int64_t pid = 0;  // 0: no process is named; a writer that closes the volume removes its name
-  std::string mountpoint;                     // empty: none; bytes that are not UTF-8 are replaced
+  std::string mountpoint;                     // empty: none
   bool names(const std::string& path) const;  // whether path is the mount point
 };
 // Empty if the file does not exist or cannot be read, or if another host wrote it last.

@@ -237,6 +237,33 @@ TEST_F(Control, who_prepares_to_unmount_hears_how_it_ended) {
   EXPECT_EQ(closed.error().message, "the last commit failed");
 }
 
+std::size_t count_sockets() {
+  std::size_t count = 0;
+  std::error_code error;
+  for (const auto& file : std::filesystem::directory_iterator("/proc/self/fd"))
+    count += std::filesystem::read_symlink(file, error).string().starts_with("socket:") ? 1u : 0u;
+  return count;
+}
+
+TEST_F(Control, clients_that_gave_unmounting_up_leave_nothing_behind) {
+  const std::size_t before = count_sockets();
+  for (std::size_t i = 0; i < 3 * closing_waiter_count_max; ++i) {
+    auto client = ControlClient::connect(mount_);
+    ASSERT_TRUE(client);
+    ASSERT_TRUE(client->request("prepare_unmount"));
+  }
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (count_sockets() > before && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::yield();
+  EXPECT_EQ(count_sockets(), before);
+  auto client = ControlClient::connect(mount_);
+  ASSERT_TRUE(client);
+  ASSERT_TRUE(client->request("prepare_unmount"));
+  server_->begin_closing();
+  server_->finish({});
+  EXPECT_TRUE(client->wait_until_closed(patience));
+}
+
 TEST_F(Control, a_daemon_that_dies_is_not_taken_for_a_success) {
   auto client = ControlClient::connect(mount_);
   ASSERT_TRUE(client);

@@ -18,6 +18,7 @@
 #include "fs/repair/repair.h"
 #include "gpu_engine/engine.h"
 #include "metadata/backing/volume_lock.h"
+#include "metadata/text/exact_bytes.h"
 #include "metadata/text/rfc3339.h"
 #include "tools/cli/engine_option.h"
 #include "tools/cli/exit_code.h"
@@ -345,17 +346,17 @@ void print_outcome(const std::string& volume, const Outcome& outcome,
 void print_outcome_json(const std::string& volume, const Outcome& outcome,
                         const RepairArguments& arguments) {
   using nlohmann::json;
-  json all = {{"volume", volume},
-              {"version", NACRE_VERSION},
+  json all = {{"version", NACRE_VERSION},
               {"dry_run", arguments.dry_run},
               {"undo", !arguments.undo.empty()},
               {"changed", outcome.is_changed},
-              {"plan", arguments.undo.empty() ? outcome.plan_name : arguments.undo},
               {"plan_hash", outcome.plan_hash},
               {"steps", json::array()},
               {"lost", json::array()},
               {"left", json::array()},
               {"left_count", left_count(outcome)}};
+  metadata::put_bytes(all, "volume", volume);
+  metadata::put_bytes(all, "plan", arguments.undo.empty() ? outcome.plan_name : arguments.undo);
   if (outcome.database) all["database"] = database_json(*outcome.database);
   const std::string text = fs::to_text(outcome.plan);
   for (std::size_t at = text.find('\n') + 1; at < text.size();) {
@@ -371,10 +372,10 @@ void print_outcome_json(const std::string& volume, const Outcome& outcome,
   const auto& findings = outcome.after ? outcome.after->findings : outcome.left;
   for (const auto& finding : findings.findings()) {
     if (finding.severity == fs::Severity::note) continue;
-    all["left"].push_back({{"verdict", to_string(finding.verdict)},
-                           {"what", finding.what},
-                           {"file", finding.file},
-                           {"paths", finding.paths}});
+    json left = {
+        {"verdict", to_string(finding.verdict)}, {"what", finding.what}, {"file", finding.file}};
+    metadata::put_bytes(left, "paths", finding.paths);
+    all["left"].push_back(std::move(left));
   }
   print_as_json(all);
 }

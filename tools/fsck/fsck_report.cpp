@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "metadata/text/exact_bytes.h"
 #include "tools/cli/terminal.h"
 
 namespace nacre::tools {
@@ -37,8 +38,8 @@ nlohmann::json finding_json(const fs::Finding& finding) {
   nlohmann::json json = {{"severity", to_string(finding.severity)},
                          {"verdict", to_string(finding.verdict)},
                          {"what", finding.what},
-                         {"file", finding.file},
-                         {"paths", finding.paths}};
+                         {"file", finding.file}};
+  metadata::put_bytes(json, "paths", finding.paths);
   if (finding.offset) json["offset"] = *finding.offset;
   if (finding.inode) json["inode"] = finding.inode->value;
   return json;
@@ -131,12 +132,12 @@ void print_advice(const std::string& volume, const fs::CheckReport& report, bool
 }
 
 void print_report_json(const std::string& volume, const fs::CheckReport& report) {
-  nlohmann::json json = {{"volume", volume},
-                         {"version", NACRE_VERSION},
+  nlohmann::json json = {{"version", NACRE_VERSION},
                          {"clean", report.findings.error_count() == 0},
                          {"error_count", report.findings.error_count()},
                          {"dropped_finding_count", report.findings.dropped_count()},
                          {"findings", to_json(report.findings)}};
+  metadata::put_bytes(json, "volume", volume);
   if (const auto& structure = report.structure) {
     json["structure"] = {{"row_count", structure->row_count},
                          {"inode_count", structure->inode_count},

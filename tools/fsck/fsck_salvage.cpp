@@ -16,6 +16,7 @@
 #include "fs/salvage/salvage.h"
 #include "gpu_engine/engine.h"
 #include "metadata/backing/volume_lock.h"
+#include "metadata/text/exact_bytes.h"
 #include "metadata/text/rfc3339.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/engine_option.h"
@@ -72,13 +73,14 @@ nlohmann::json file_json(const fs::SalvagedFile& file) {
   nlohmann::json gaps = nlohmann::json::array();
   for (const auto& gap : file.gaps)
     gaps.push_back({{"offset", gap.offset}, {"size", gap.size}});
-  return {{"inode", file.inode.value},
-          {"name", file.name},
-          {"paths", file.paths},
-          {"size", file.size},
-          {"chunk_count", file.chunk_count},
-          {"pieced_chunk_count", file.pieced_count},
-          {"gaps", std::move(gaps)}};
+  nlohmann::json json = {{"inode", file.inode.value},
+                         {"size", file.size},
+                         {"chunk_count", file.chunk_count},
+                         {"pieced_chunk_count", file.pieced_count},
+                         {"gaps", std::move(gaps)}};
+  metadata::put_bytes(json, "name", file.name);
+  metadata::put_bytes(json, "paths", file.paths);
+  return json;
 }
 
 void print_gaps(const fs::SalvagedFile& file) {
@@ -93,9 +95,7 @@ void print_gaps(const fs::SalvagedFile& file) {
 }
 
 void print_json(const SalvageArguments& arguments, const fs::SalvageReport& report) {
-  nlohmann::json json = {{"volume", arguments.volume},
-                         {"target", arguments.target},
-                         {"version", NACRE_VERSION},
+  nlohmann::json json = {{"version", NACRE_VERSION},
                          {"checkpoint", nullptr},
                          {"inode_count", report.inode_count},
                          {"record_count", report.record_count},
@@ -106,6 +106,8 @@ void print_json(const SalvageArguments& arguments, const fs::SalvageReport& repo
                          {"dropped_finding_count", report.findings.dropped_count()},
                          {"findings", to_json(report.findings)},
                          {"lost_and_found", nlohmann::json::array()}};
+  metadata::put_bytes(json, "volume", arguments.volume);
+  metadata::put_bytes(json, "target", arguments.target);
   if (report.checkpoint_seconds) {
     json["checkpoint"] = metadata::rfc3339(*report.checkpoint_seconds);
   }

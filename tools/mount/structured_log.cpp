@@ -19,6 +19,7 @@
 
 #include "gpu_engine/base/bytes.h"
 #include "gpu_engine/base/printable.h"
+#include "metadata/text/exact_bytes.h"
 
 namespace nacre::tools {
 
@@ -70,8 +71,12 @@ class JournalSink final : public spdlog::sinks::base_sink<std::mutex> {
 
 class JsonSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  JsonSink(const std::string& path, std::string program, std::string volume)
-      : file_(path, std::ios::app), program_(std::move(program)), volume_(std::move(volume)) {}
+  JsonSink(const std::string& path, std::string program, const std::string& volume)
+      : file_(path, std::ios::app), program_(std::move(program)) {
+    nlohmann::json fields = nlohmann::json::object();
+    metadata::put_bytes(fields, "volume", volume);
+    volume_ = fields;
+  }
 
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
@@ -83,15 +88,15 @@ class JsonSink final : public spdlog::sinks::base_sink<std::mutex> {
     std::tm parts{};
     ::gmtime_r(&time, &parts);
     const auto level = spdlog::level::to_string_view(message.level);
-    const nlohmann::ordered_json line = {
+    nlohmann::ordered_json line = {
         {"time", fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", parts.tm_year + 1900,
                              parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min,
                              parts.tm_sec, milliseconds)},
         {"level", text_of(level)},
         {"pid", ::getpid()},
-        {"program", program_},
-        {"volume", volume_},
-        {"message", text_of(message.payload)}};
+        {"program", program_}};
+    line.update(volume_);
+    line["message"] = text_of(message.payload);
     file_ << printable_json(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))
           << '\n';
   }
@@ -99,7 +104,8 @@ class JsonSink final : public spdlog::sinks::base_sink<std::mutex> {
 
  private:
   std::ofstream file_;
-  const std::string program_, volume_;
+  const std::string program_;
+  nlohmann::ordered_json volume_;
 };
 
 }  // namespace

@@ -21,8 +21,9 @@ Result<std::shared_ptr<spdlog::sinks::sink>> make_journal_sink(const std::string
 // the size as 8 bytes, and the value. https://systemd.io/JOURNAL_NATIVE_PROTOCOL/
 void append_journal_field(std::string& datagram, std::string_view name, std::string_view value);
 
-// {"time": RFC 3339 in UTC with milliseconds, "level", "pid", "program", "volume", "message"}; the
-// file exists already and is opened for appending.
+// {"time": RFC 3339 in UTC with milliseconds, "level", "pid", "program", "volume", "message"}, and
+// "volume_base64" if the volume's name is not UTF-8 (metadata/text/exact_bytes.h); the file exists
+// already and is opened for appending.
 std::shared_ptr<spdlog::sinks::sink> make_json_sink(const std::string& path,
                                                     const std::string& program,
                                                     const std::string& volume);

@@ -23,6 +23,7 @@
 #include "fs/control/control_client.h"
 #include "fs/control/mount_table.h"
 #include "metadata/backing/volume_lock.h"
+#include "metadata/text/exact_bytes.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/size_argument.h"
@@ -68,7 +69,7 @@ Result<Source> source_of_mount(const fs::MountEntry& mount) {
     const auto at = info.find(name);
     return at != info.end() && at->is_string() ? at->get<std::string>() : std::string();
   };
-  NACRE_ASSIGN(auto place, open_place(text("volume")));
+  NACRE_ASSIGN(auto place, open_place(metadata::get_bytes(info, "volume").value_or("")));
   NACRE_TRY(client.check_serves(mount, place.path));
   const auto superblock = metadata::find_superblock(*place.directory);
   if (!superblock || hex(superblock->superblock.claims.volume_id) != text("volume_id")) {
@@ -197,13 +198,13 @@ void print(const Outcome& outcome, bool as_json) {
         outcome.verified && outcome.verified->findings.error_count() == 0 ? "; verified" : "");
     return;
   }
-  json object = {{"target", outcome.target},
-                 {"file_count", copied.file_count},
+  json object = {{"file_count", copied.file_count},
                  {"total_bytes", copied.total_bytes},
                  {"copied_file_count", copied.copied_file_count},
                  {"copied_bytes", copied.copied_bytes},
                  {"removed_file_count", copied.removed_file_count},
                  {"damage_count", copied.damage_count}};
+  metadata::put_bytes(object, "target", outcome.target);
   if (outcome.verified) {
     object["verify_error_count"] = outcome.verified->findings.error_count();
   }

@@ -9,6 +9,7 @@
 
 #include "fs/crypt/container_inspect.h"
 #include "fs/crypt/container_run.h"
+#include "metadata/text/exact_bytes.h"
 #include "metadata/text/rfc3339.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
@@ -85,7 +86,8 @@ const Error* error_of(const Found& found) {
 }
 
 json to_json(const Found& found) {
-  json object = {{"file", found.path}, {"ok", error_of(found) == nullptr}};
+  json object = {{"ok", error_of(found) == nullptr}};
+  metadata::put_bytes(object, "file", found.path);
   if (const Error* error = error_of(found)) {
     object["error"] = {{"code", std::string(to_string(error->code))}, {"message", error->message}};
   }
@@ -103,7 +105,7 @@ json to_json(const Found& found) {
   if (!found.opened || !*found.opened) return object;
   const fs::ContainerEnd& end = **found.opened;
   object["plain_bytes"] = end.size_bytes;
-  if (!end.attributes.name.empty()) object["name"] = end.attributes.name;
+  if (!end.attributes.name.empty()) metadata::put_bytes(object, "name", end.attributes.name);
   if (end.attributes.mode) object["mode"] = fmt::format("{:04o}", *end.attributes.mode);
   if (end.attributes.modified) {
     object["modified"] = metadata::rfc3339(end.attributes.modified->seconds);

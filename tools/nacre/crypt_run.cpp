@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "metadata/text/exact_bytes.h"
 #include "tools/cli/engine_option.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/terminal.h"
@@ -40,7 +41,9 @@ Totals total_of(const std::vector<CryptFile>& files) {
 }
 
 json to_json(const CryptFile& file) {
-  json object = {{"input", file.input}, {"output", file.output}, {"ok", !file.error}};
+  json object = {{"ok", !file.error}};
+  metadata::put_bytes(object, "input", file.input);
+  metadata::put_bytes(object, "output", file.output);
   if (file.error) {
     object["error"] = {{"code", std::string(to_string(file.error->code))},
                        {"message", file.error->message}};

@@ -10,6 +10,7 @@
 #include "fs/control/control_client.h"
 #include "metadata/backing/volume_lock.h"
 #include "metadata/keys/keyring_keeper.h"
+#include "metadata/text/exact_bytes.h"
 #include "tools/cli/hardening.h"
 #include "tools/cli/terminal.h"
 #include "tools/nacre/offline_volume.h"
@@ -112,12 +113,12 @@ Result<KeyTarget> find_key_target(const std::string& path) {
   if (const auto mount = fs::find_nacre_mount(path)) {
     NACRE_ASSIGN(auto client, fs::ControlClient::connect(*mount));
     NACRE_ASSIGN(const auto info, client.request("info", info_patience));
-    const auto volume = info.find("volume");
-    if (volume == info.end() || !volume->is_string()) {
+    const auto volume = metadata::get_bytes(info, "volume");
+    if (!volume) {
       return fail(ErrorCode::io, fmt::format("the daemon of {} does not say which volume it serves",
                                              mount->mountpoint));
     }
-    NACRE_ASSIGN(auto place, find_volume(volume->get<std::string>()));
+    NACRE_ASSIGN(auto place, find_volume(*volume));
     NACRE_TRY(client.check_serves(*mount, place.path));
     return KeyTarget{std::move(place), *mount};
   }

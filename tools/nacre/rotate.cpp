@@ -17,6 +17,7 @@
 #include "metadata/backing/volume_lock.h"
 #include "metadata/keys/keyring_keeper.h"
 #include "metadata/keys/keyring_rotation.h"
+#include "metadata/text/exact_bytes.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/engine_option.h"
 #include "tools/cli/exit_code.h"
@@ -165,7 +166,7 @@ Result<SecretBytes> seals_for_daemon(const VolumePlace& place, const SecretOptio
 Result<std::string> learn_fingerprint(const fs::MountEntry& mount) {
   NACRE_ASSIGN(auto client, fs::ControlClient::connect(mount));
   NACRE_ASSIGN(const auto info, client.request("info", std::nullopt));
-  NACRE_ASSIGN(const auto place, open_place(text(info, "volume")));
+  NACRE_ASSIGN(const auto place, open_place(metadata::get_bytes(info, "volume").value_or("")));
   NACRE_ASSIGN(auto other, fs::ControlClient::connect(mount));
   NACRE_TRY(other.check_serves(mount, place.path));
   NACRE_ASSIGN(const auto reply, other.request("rotation", std::nullopt));
@@ -187,7 +188,7 @@ Result<std::optional<std::string>> begin_in_mount(const fs::MountEntry& mount,
   if (asked.accept_unreadable) message["accept_unreadable"] = true;
   NACRE_ASSIGN(auto client, fs::ControlClient::connect(mount));
   NACRE_ASSIGN(const auto info, client.request("info", std::nullopt));
-  NACRE_ASSIGN(const auto place, open_place(text(info, "volume")));
+  NACRE_ASSIGN(const auto place, open_place(metadata::get_bytes(info, "volume").value_or("")));
   // The fingerprint is noted for that folder.
   NACRE_TRY(client.check_serves(mount, place.path));
   NACRE_ASSIGN(const SecretBytes seals, seals_for_daemon(place, secret_options, asked));

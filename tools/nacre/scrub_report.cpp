@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "metadata/text/exact_bytes.h"
 #include "tools/cli/terminal.h"
 
 namespace nacre::tools {
@@ -52,6 +53,10 @@ std::uint64_t number_of(const json& object, const char* name) {
 std::string text_of(const json& object, const char* name) {
   const auto at = object.is_object() ? object.find(name) : object.end();
   return at != object.end() && at->is_string() ? printable(at->get<std::string>()) : "";
+}
+
+std::string path_of(const json& object, const char* name) {
+  return printable(metadata::get_bytes(object, name).value_or(std::string()));
 }
 
 std::string scrub_line(const json& scrub) {

@@ -18,6 +18,7 @@
 #include "metadata/format/rows.h"
 #include "metadata/format/scrub_row.h"
 #include "metadata/tables/database.h"
+#include "metadata/text/exact_bytes.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/hardening.h"
@@ -130,8 +131,7 @@ Result<json> of_volume(const VolumePlace& place, const SecretOptions& secret_opt
   std::uint64_t passphrase_count = 0;
   for (const auto& recipient : keyring.recipients)
     passphrase_count += recipient.passphrase ? 1 : 0;
-  json result = {{"volume", place.path},
-                 {"volume_id", hex(superblock.volume_id)},
+  json result = {{"volume_id", hex(superblock.volume_id)},
                  {"label", superblock.label},
                  {"created", superblock.created},
                  {"verified", with_key},
@@ -148,6 +148,7 @@ Result<json> of_volume(const VolumePlace& place, const SecretOptions& secret_opt
                  {"segment_bytes", segments.bytes},
                  {"database_file_count", database.file_count},
                  {"database_bytes", database.bytes}};
+  metadata::put_bytes(result, "volume", place.path);
   if (with_key) {
     result["fingerprint"] = fingerprint;
     result["tables"] = tables;
@@ -156,7 +157,7 @@ Result<json> of_volume(const VolumePlace& place, const SecretOptions& secret_opt
 }
 
 void print_volume(const json& stats) {
-  print_safely("{}, not mounted\n", text_of(stats, "volume"));
+  print_safely("{}, not mounted\n", path_of(stats, "volume"));
   print_stats_line("id", text_of(stats, "volume_id"));
   if (!text_of(stats, "label").empty()) print_stats_line("label", text_of(stats, "label"));
   if (!text_of(stats, "fingerprint").empty())

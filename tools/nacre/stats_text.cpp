@@ -247,8 +247,8 @@ std::string format_duration(std::uint64_t ns) {
 
 void print_mounted_stats(const json& reply) {
   const json stats = part_of_stats(reply, "stats");
-  print_safely("{} mounted at {} by process {}, nacre {}\n", text_of(reply, "volume"),
-               text_of(reply, "mountpoint"), number_of(reply, "pid"), text_of(reply, "version"));
+  print_safely("{} mounted at {} by process {}, nacre {}\n", path_of(reply, "volume"),
+               path_of(reply, "mountpoint"), number_of(reply, "pid"), text_of(reply, "version"));
   print_stats_line("id", text_of(reply, "volume_id"));
   if (!text_of(reply, "label").empty()) print_stats_line("label", text_of(reply, "label"));
   print_stats_line("health", text_of(stats, "health"));

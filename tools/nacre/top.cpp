@@ -93,7 +93,7 @@ class View {
         bold_(bold) {}
 
   void print() const {
-    head(fmt::format("{} at {}", text_of(now_.reply, "volume"), text_of(now_.reply, "mountpoint")));
+    head(fmt::format("{} at {}", path_of(now_.reply, "volume"), path_of(now_.reply, "mountpoint")));
     line("health", text_of(now_.stats, "health"));
     print_volume();
     print_upkeep();

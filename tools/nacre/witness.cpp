@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fs/control/mount_table.h"
+#include "metadata/text/exact_bytes.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/sight_json.h"
@@ -33,13 +34,15 @@ Result<> print_witness(const std::string& path, bool as_json) {
   NACRE_ASSIGN(const auto witness, Witness::of_volume(hex(found.superblock.claims.volume_id)));
   NACRE_ASSIGN(const auto copies, witness.read());
   if (as_json) {
-    nlohmann::json all = {{"file", witness.file()}, {"copies", nlohmann::json::array()}};
+    nlohmann::json all = {{"copies", nlohmann::json::array()}};
+    metadata::put_bytes(all, "file", witness.file());
     for (const SeenCopy& copy : copies) {
       nlohmann::json closings = nlohmann::json::array();
       for (const Sight& closing : copy.closings)
         closings.push_back(to_json(closing));
-      all["copies"].push_back(
-          {{"path", copy.path}, {"last", to_json(copy.last)}, {"closings", closings}});
+      nlohmann::json one = {{"last", to_json(copy.last)}, {"closings", std::move(closings)}};
+      metadata::put_bytes(one, "path", copy.path);
+      all["copies"].push_back(std::move(one));
     }
     print_as_json(all);
     return {};
