@@ -95,6 +95,17 @@ const MountEntry* topmost(const std::vector<MountEntry>& table, const std::strin
   return nullptr;
 }
 
+// The Nacre mount in which path lies; null if it lies in another filesystem.
+const MountEntry* innermost(const std::vector<MountEntry>& table, const std::string& path) {
+  const MountEntry* found = nullptr;
+  for (const MountEntry& entry : table) {
+    const bool contains = entry.mountpoint == "/" || path.starts_with(entry.mountpoint + "/");
+    const bool is_inner = found == nullptr || entry.mountpoint.size() >= found->mountpoint.size();
+    if (contains && is_inner) found = &entry;
+  }
+  return found != nullptr && found->type == nacre_mount_type ? found : nullptr;
+}
+
 }  // namespace
 
 std::vector<MountEntry> parse_mount_table(std::string_view text) {
@@ -106,8 +117,12 @@ std::vector<MountEntry> parse_mount_table(std::string_view text) {
 }
 
 Result<std::vector<MountEntry>> read_mount_table() {
-  const char* path = "/proc/self/mountinfo";
-  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  return read_mount_table("/proc/self");
+}
+
+Result<std::vector<MountEntry>> read_mount_table(const std::string& process_folder) {
+  const std::string path = process_folder + "/mountinfo";
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
     return fail(ErrorCode::io, fmt::format("{}: {} (is /proc mounted?)", path, strerror(errno)));
   }
@@ -139,13 +154,17 @@ Result<MountEntry> find_nacre_mount(const std::string& path) {
   }
   if (found == nullptr) {
     char resolved[PATH_MAX];
-    const auto mount = ::realpath(written.c_str(), resolved) != nullptr
-                           ? find_mount_with_source(resolved)
-                           : std::nullopt;
+    if (::realpath(written.c_str(), resolved) == nullptr) resolved[0] = '\0';
+    const auto mount = find_mount_with_source(resolved);
     if (mount) {
       return fail(ErrorCode::not_found,
                   fmt::format("{} is the folder of a volume, which is mounted at {}: give {}", path,
                               mount->mountpoint, mount->mountpoint));
+    }
+    if (const MountEntry* around = innermost(table, resolved); around != nullptr) {
+      return fail(ErrorCode::not_found,
+                  fmt::format("{} is not a mount itself, but lies within the one at {}: give {}",
+                              path, around->mountpoint, around->mountpoint));
     }
     return fail(ErrorCode::not_found,
                 fmt::format("{} is not a Nacre mount: nothing is mounted there", path));

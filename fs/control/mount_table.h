@@ -30,6 +30,8 @@ struct MountEntry {
 std::vector<MountEntry> parse_mount_table(std::string_view text);
 // Error: io if the table cannot be read.
 Result<std::vector<MountEntry>> read_mount_table();
+// The mounts that a process sees; process_folder is "/proc/PID".
+Result<std::vector<MountEntry>> read_mount_table(const std::string& process_folder);
 
 // Returns the topmost mount on path, taken as it is written or else with its links resolved. Error:
 // not_found, with a message for the user, if nothing or another filesystem is mounted there.

@@ -2,16 +2,21 @@
 #include "tools/nacre/mount_users.h"
 
 #include <algorithm>
-#include <charconv>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <set>
 #include <string_view>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "gpu_engine/base/printable.h"
 #include "tools/cli/own_files.h"
+#include "tools/nacre/process_uses.h"
 
 namespace nacre::tools {
 
@@ -19,72 +24,101 @@ namespace {
 
 namespace files = std::filesystem;
 
-constexpr std::size_t named_max = 5;
+constexpr std::size_t named_max = 10;
+// Another file system that does not answer may keep the search waiting.
+constexpr std::chrono::seconds search_limit{10};
 
-bool leads_into(const files::path& link, const std::string& mountpoint) {
-  std::error_code error;
-  const std::string target = files::read_symlink(link, error);
-  return !error && lies_below(target, mountpoint);
+struct Users {
+  std::vector<std::string> mounts, processes;
+  // Where the volume is mounted, in all namespaces. Of this one it is only the mount itself.
+  std::set<std::string> places;
+};
+
+bool is_of(const fs::MountEntry& entry, const fs::MountEntry& mount) {
+  return entry.device_major == mount.device_major && entry.device_minor == mount.device_minor;
 }
 
-bool maps_a_file_in(const files::path& process, const std::string& mountpoint) {
-  std::ifstream maps(process / "maps");
-  for (std::string line; std::getline(maps, line);) {
-    const auto path = line.find('/');
-    if (path != std::string::npos && lies_below(line.substr(path), mountpoint)) return true;
-  }
-  return false;
-}
-
-// What the process uses there; empty if nothing can be seen.
-std::string use_of(const files::path& process, const std::string& mountpoint) {
-  if (leads_into(process / "cwd", mountpoint)) return "has its current directory in it";
-  if (leads_into(process / "root", mountpoint)) return "has its root directory in it";
-  if (leads_into(process / "exe", mountpoint)) return "runs a program from it";
-  std::error_code error;
-  for (const auto& file : files::directory_iterator(process / "fd", error)) {
-    if (leads_into(file.path(), mountpoint)) return "has a file open in it";
-  }
-  return maps_a_file_in(process, mountpoint) ? "maps a file of it" : "";
-}
-
-std::vector<std::string> mounts_within(const fs::MountEntry& mount) {
-  std::vector<std::string> found;
-  const auto table = fs::read_mount_table();
-  if (!table) return found;
-  for (const auto& other : *table) {
-    if (other.mountpoint != mount.mountpoint && lies_below(other.mountpoint, mount.mountpoint)) {
-      found.push_back(
-          fmt::format("{} is mounted within it (unmount that first)", printable(other.mountpoint)));
+void find_mounts(const std::vector<fs::MountEntry>& table, const fs::MountEntry& mount,
+                 const std::string& where, Users& users) {
+  for (const auto& other : table) {
+    if (other.mountpoint == mount.mountpoint || !lies_below(other.mountpoint, mount.mountpoint)) {
+      continue;
     }
+    users.mounts.push_back(fmt::format("{} is mounted within it{} (unmount that first)",
+                                       printable(other.mountpoint), where));
   }
-  return found;
 }
 
-std::vector<std::string> processes_within(const fs::MountEntry& mount) {
-  std::vector<std::string> found;
+// In the mount namespace of a process.
+void find_elsewhere(const files::path& folder, const std::string& process,
+                    const fs::MountEntry& mount, Users& users) {
+  const auto table = fs::read_mount_table(folder.string());
+  if (!table) return;
+  for (const auto& entry : *table) {
+    if (!is_of(entry, mount)) continue;
+    users.places.insert(entry.mountpoint);
+    find_mounts(*table, entry, fmt::format(", for {}", process), users);
+  }
+}
+
+void find_processes(const fs::MountEntry& mount, Users& users) {
+  const MountedDevice device(mount.device_major, mount.device_minor);
   std::error_code error;
+  const auto own = files::read_symlink("/proc/self/ns/mnt", error);
+  std::set<std::string> seen;
   for (const auto& entry : files::directory_iterator("/proc", error)) {
     const std::string number = entry.path().filename();
     if (!std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; })) {
       continue;
     }
-    const std::string use = use_of(entry.path(), mount.mountpoint);
-    if (use.empty()) continue;
-    std::string name;
-    std::ifstream file(entry.path() / "comm");
-    std::getline(file, name);
-    found.push_back(fmt::format("process {} ({}) {}", number, printable(name), use));
+    std::error_code unseen;
+    const auto other = files::read_symlink(entry.path() / "ns/mnt", unseen);
+    const bool is_elsewhere = !unseen && other != own;
+    const std::string name = name_of_process(entry.path());
+    if (is_elsewhere && seen.insert(other).second) {
+      find_elsewhere(entry.path(), name, mount, users);
+    }
+    for (const std::string& use : device.uses_of(entry.path())) {
+      users.processes.push_back(
+          fmt::format("{} {}{}", name, use, is_elsewhere ? " (in another mount namespace)" : ""));
+    }
   }
-  return found;
+}
+
+void find_loop_devices(Users& users) {
+  std::error_code error;
+  for (const auto& entry : files::directory_iterator("/sys/block", error)) {
+    std::ifstream file(entry.path() / "loop/backing_file");
+    std::string path;
+    if (!std::getline(file, path)) continue;
+    for (const auto& place : users.places) {
+      if (!lies_below(path, place)) continue;
+      const std::string device = fmt::format("/dev/{}", entry.path().filename().string());
+      users.processes.push_back(fmt::format("the loop device {0} is made of {1} (losetup -d {0})",
+                                            device, printable(path)));
+      break;
+    }
+  }
+}
+
+std::vector<std::string> find_users(const fs::MountEntry& mount) {
+  Users users;
+  users.places.insert(mount.mountpoint);
+  if (const auto table = fs::read_mount_table()) find_mounts(*table, mount, "", users);
+  find_processes(mount, users);
+  find_loop_devices(users);
+  users.mounts.insert(users.mounts.end(), users.processes.begin(), users.processes.end());
+  return std::move(users.mounts);
 }
 
 }  // namespace
 
 std::string who_uses(const fs::MountEntry& mount) {
-  auto users = mounts_within(mount);
-  const auto processes = processes_within(mount);
-  users.insert(users.end(), processes.begin(), processes.end());
+  std::packaged_task<std::vector<std::string>()> task([mount] { return find_users(mount); });
+  auto answer = task.get_future();
+  std::thread(std::move(task)).detach();
+  std::vector<std::string> users;
+  if (answer.wait_for(search_limit) == std::future_status::ready) users = answer.get();
   if (users.empty()) {
     return fmt::format(
         "files in it are open, or it is somebody's current directory ('fuser -vm {}', "

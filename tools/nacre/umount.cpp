@@ -117,6 +117,7 @@ int wait_for_lock(const fs::MountEntry& mount, const fs::DaemonLife& life) {
 }
 
 Result<> unmount_when_free(const fs::MountEntry& mount) {
+  ::chdir("/") == 0 ? void() : void();  // else this process may be what uses the mount
   auto unmounted =
       fs::unmount(mount.mountpoint, fs::UnmountMode::when_free, fs::MountEnvironment::current());
   if (!unmounted && unmounted.error().code == ErrorCode::busy) {
