@@ -141,7 +141,6 @@ def mounts_on_first_use(volume, trigger):
 
 
 def a_failure_lets_the_user_go(volume, trigger):
-    """Also one that comes after the mount: no metrics at an address in use."""
     for options in (["-o", "engine=none"], ["-o", "metrics=/nowhere/socket"],
                     ["-o", "passphrase-file=/nowhere"]):
         user = User(volume.mnt)

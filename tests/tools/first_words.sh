@@ -26,6 +26,15 @@ not_said 'did you mean' nacre frobnicate
 expect 2 'did you mean umount' nacre unmount "$m"
 expect 0 '^$' nacre umount "$m"
 expect 0 'clean' nacre fsck "${secret[@]}" "$v"
+expect 2 "nacre: a command is missing; there are backup.*, mkfs, mount, fsck. To begin, \
+'nacre mkfs VOLUME' makes a volume, and 'nacre mount VOLUME MOUNTPOINT' mounts it" nacre
+for program in mkfs mount fsck; do expect 0 "^Usage: $program.nacre" nacre help $program; done
+expect 2 'nacre: frob is no command; there are' nacre help frob
+expect 2 'nacre: key frob is no command; there are list' nacre help key frob
+expect 2 'mont is no command.*did you mean mount\?' nacre mont "$v" "$m"
+expect 2 'passwd is no command.*did you mean key passphrase\?' nacre passwd "$v"
+expect 2 'unlock is no command.*did you mean mount\?' nacre unlock "$v"
+not_said 'did you mean' nacre key unlock
 # Alone in a folder, nacre looks for the others where programs are, and else names them.
 mkdir "$work/alone"
 cp "$NACRE_BIN/nacre" "$work/alone/"
@@ -46,6 +55,24 @@ for command in "fsck.nacre $m" "mount.nacre $m $empty" "mount.nacre $empty $v" "
   not_said 'mkfs\.nacre' $command
 done
 expect 2 "$v is a volume.*mount.nacre $v $empty" mount.nacre "${secret[@]}" "$empty" "$v"
+
+expect 8 "fsck.nacre: $m is where the volume $v is mounted, not the volume: give $v" fsck.nacre --scrub "$m"
+expect 32 "Unmount it first: a mounted volume changes while it is checked \(nacre umount $m\). \
+'nacre scrub $m' verifies all checksums" fsck.nacre "$v"
+mkdir "$m/inner"
+for command in umount sync; do
+  expect 8 "$m/inner is not a mount itself, but lies within the one at $m: give $m" nacre $command "$m/inner"
+done
+rmdir "$m/inner"
+expect 2 "$v/new lies within the volume $v: nothing was changed. Give a directory elsewhere" mkfs.nacre "${secret[@]}" "$v/new"
+expect 2 "$v/segments/a lies within the volume" mkfs.nacre "${secret[@]}" "$v/segments/a"
+[ ! -e "$v/new" ] || failed "mkfs.nacre made $v/new"
+for place in "$v" "$v/db" "$work"; do
+  expect 2 "the mount point $place and the volume $v lie within one another: choose a mount \
+point elsewhere" mount.nacre "${secret[@]}" "$v" "$place"
+done
+expect 8 "$work/wrong is not a directory: a volume is one, not a file or a device" mount.nacre "$work/wrong" "$empty"
+expect 8 "$work/wrong is not a directory: a volume is one, not a file or a device" fsck.nacre "$work/wrong"
 
 # Without a GPU nothing sounds as if something were too old.
 not_said 'insufficient' nacre stats "$m"
@@ -70,6 +97,13 @@ expect 0 '^$' nacre umount "$m"
 
 # Options, questions, line ends.
 expect 2 'unknown mount option bogus.*passphrase-file=.*passphrase-fd=' mount.nacre -o bogus "${secret[@]}" "$v" "$m"
+expect 2 'unknown mount option allow-other; did you mean allow_other\?; there are: ro' mount.nacre -o allow-other "${secret[@]}" "$v" "$m"
+expect 2 'unknown mount option comit=5; did you mean commit\?' mount.nacre -o comit=5 "${secret[@]}" "$v" "$m"
+expect 8 "nacre: $work/none: No such file" nacre crypt encrypt "$work/none"
+is_root || grep -q '^ *user_allow_other' /etc/fuse.conf 2>/dev/null ||
+  expect 8 'ask root to add the line user_allow_other to /etc/fuse.conf' mount.nacre -o allow_other "${secret[@]}" "$v" "$m"
+is_root || [ ! -d /root ] || [ -x /root ] ||
+  expect 8 '/root: Permission denied: it belongs to user 0. Give the command as that user' fsck.nacre /root
 expect 2 'passphrase-fd=x: expected the number' mount.nacre -o passphrase-fd=x "$v" "$m"
 expect 0 '^$' bash -c 'mount.nacre -o passphrase-fd=0 "$1" "$2" <"$3"' - "$v" "$m" "$work/passphrase"
 expect 0 '^$' nacre umount "$m"
