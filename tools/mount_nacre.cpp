@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -102,9 +103,12 @@ Result<MountPlan> prepare(const MountArguments& arguments) {
   if (fs::take_dead_mount_away(plan.mountpoint, environment)) {
     print_note(fmt::format("{}: removed a mount whose daemon had ended", plan.mountpoint));
   }
+  // The next check would say that such a mount point is not empty, and propose -o nonempty.
+  const std::unique_ptr<char, void (*)(void*)> resolved(
+      ::realpath(plan.mountpoint.c_str(), nullptr), std::free);
+  if (resolved) NACRE_TRY(check_places_apart(place.path, resolved.get()));
   NACRE_ASSIGN(plan.mountpoint,
                fs::check_mount_point(plan.mountpoint, plan.fuse.nonempty, environment));
-  NACRE_TRY(check_places_apart(place.path, plan.mountpoint));
   if (!plan.fuse.nonempty) leave_alone(plan.mountpoint);
   if (!plan.log_file.empty() && plan.log_file.front() != '/') {
     // The daemon has another working directory, so the path becomes absolute.

@@ -180,7 +180,7 @@ Result<> check_fuse(bool allow_other, const MountEnvironment& environment) {
   if (allow_other && !allows_other_users(environment.configuration_path)) {
     return fail(ErrorCode::not_permitted,
                 fmt::format("ordinary users may not pass allow_other here: ask root to add the "
-                            "line\nuser_allow_other\nto {}",
+                            "line user_allow_other to {}",
                             environment.configuration_path));
   }
   return {};

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/command_line.h"
 
-#include <algorithm>
 #include <exception>
 #include <limits>
 #include <new>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include "tools/cli/exit_code.h"
 #include "tools/cli/help_text.h"
 #include "tools/cli/known_volumes.h"
+#include "tools/cli/nearest_word.h"
 #include "tools/cli/recipient_options.h"
 #include "tools/cli/standard_streams.h"
 #include "tools/cli/terminal.h"
@@ -21,38 +23,37 @@ namespace nacre::tools {
 
 namespace {
 
-// The edit distance of two words: letters to change, add or drop, and neighbours to swap.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
-  for (std::size_t i = 0; i <= a.size(); ++i) {
-    for (std::size_t k = 0; k <= b.size(); ++k) {
-      if (i == 0 || k == 0) {
-        cost[i][k] = i + k;
-        continue;
-      }
-      cost[i][k] = std::min({cost[i - 1][k] + 1, cost[i][k - 1] + 1,
-                             cost[i - 1][k - 1] + (a[i - 1] == b[k - 1] ? 0 : 1)});
-      if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1])
-        cost[i][k] = std::min(cost[i][k], cost[i - 2][k - 2] + 1);
-    }
-  }
-  return cost[a.size()][b.size()];
-}
+// What other programs call the commands of nacre.
+constexpr std::pair<std::string_view, std::string_view> other_names[] = {
+    {"create", "mkfs"},
+    {"init", "mkfs"},
+    {"format", "mkfs"},
+    {"open", "mount"},
+    {"unlock", "mount"},
+    {"close", "umount"},
+    {"lock", "umount"},
+    {"check", "fsck"},
+    {"repair", "fsck"},
+    {"verify", "scrub"},
+    {"info", "stats"},
+    {"status", "stats"},
+    {"df", "stats"},
+    {"ls", "stats"},
+    {"passwd", "key passphrase"},
+    {"password", "key passphrase"},
+    {"encrypt", "crypt encrypt"},
+    {"decrypt", "crypt decrypt"}};
 
-std::string nearest_command(std::string_view word, const CLI::App& app) {
-  constexpr std::size_t word_size_max = 32;
-  constexpr std::size_t distance_max = 2;
-  const CLI::App* nearest = nullptr;
-  std::size_t least = distance_max + 1;
-  for (const CLI::App* command : app.get_subcommands({})) {
-    const std::string& name = command->get_name();
-    if (word.size() > word_size_max || name.size() <= distance_max) continue;
-    if (const auto distance = edit_distance(word, name); distance < least) {
-      least = distance;
-      nearest = command;
-    }
+std::string meant_command(std::string_view word, const CLI::App& app, bool is_outermost) {
+  std::string meant;
+  for (const auto& [other, own] : other_names) {
+    if (is_outermost && word == other) meant = own;
   }
-  return nearest == nullptr ? "" : fmt::format("; did you mean {}?", nearest->get_name());
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands({}))
+    commands.push_back(command->get_name());
+  if (meant.empty()) meant = nearest_word(word, commands);
+  return meant.empty() ? "" : fmt::format("; did you mean {}?", meant);
 }
 
 // The message for an unknown or missing command: "frob is no command; there are …". Empty if
@@ -75,10 +76,14 @@ std::string missing_command(const CLI::App& app) {
       continue;
     }
     return fmt::format("{}{} is no command; there are {}{}", name, word, commands,
-                       nearest_command(word, *at));
+                       meant_command(word, *at, at == &app));
   }
   if (has_option) return {};  // the message names that option instead
-  return fmt::format("a command is missing; there are {}", commands);
+  return fmt::format(
+      "a command is missing; there are {}{}", commands,
+      at == &app ? ". To begin, 'nacre mkfs VOLUME' makes a volume, and 'nacre mount VOLUME "
+                   "MOUNTPOINT' mounts it"
+                 : "");
 }
 
 // CLI11's words, except those that speak of its types.

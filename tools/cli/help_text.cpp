@@ -135,8 +135,10 @@ void add_entry(std::string& out, const std::string& head, std::string_view text,
 }
 
 void add_commands(std::string& out, const CLI::App& app) {
-  for (const CLI::App* command : app.get_subcommands({}))
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (command->get_group().empty()) continue;  // a hidden one
     add_entry(out, command->get_name(), command->get_description(), command_column);
+  }
 }
 
 class HelpFormatter : public CLI::FormatterBase {

@@ -31,6 +31,26 @@ Result<> check_parent(const std::string& path) {
               fmt::format("cannot make the directory {}: {}: {}", path, parent, strerror(errno)));
 }
 
+// Files that are not a volume's own have no place in its directory.
+Result<> check_not_in_volume(const std::string& path) {
+  std::error_code error;
+  auto at = std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
+  if (error) return {};
+  if (!at.has_filename()) at = at.parent_path();
+  while (at.has_relative_path()) {
+    at = at.parent_path();
+    const auto directory = metadata::open_posix_directory(at.string());
+    if (!directory) continue;
+    const auto state = metadata::inspect_directory(**directory);
+    if (!state || *state != metadata::DirectoryState::volume) continue;
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{} lies within the volume {}: nothing was changed. Give a directory "
+                            "elsewhere",
+                            path, at.string()));
+  }
+  return {};
+}
+
 Result<> check_no_mount(const std::string& path) {
   const auto mount = fs::find_nacre_mount(path);
   if (!mount) return {};
@@ -44,8 +64,9 @@ Result<> check_no_mount(const std::string& path) {
 Result<> check_new_volume_place(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) {
-    if (errno == ENOENT) return check_parent(path);
-    return fail(ErrorCode::io, fmt::format("{}: {}", path, strerror(errno)));
+    if (errno != ENOENT) return fail(ErrorCode::io, fmt::format("{}: {}", path, strerror(errno)));
+    NACRE_TRY(check_parent(path));
+    return check_not_in_volume(path);
   }
   NACRE_TRY(check_no_mount(path));
   NACRE_ASSIGN(const auto place, open_place(path));
@@ -63,7 +84,7 @@ Result<> check_new_volume_place(const std::string& path) {
                               "one that does not exist yet",
                               path));
     default:
-      return {};
+      return check_not_in_volume(path);
   }
 }
 

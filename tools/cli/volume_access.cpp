@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/volume_access.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <climits>
@@ -223,8 +224,31 @@ std::string fingerprint_of(const metadata::KeyTree& keys) {
   return hex(keys.fingerprint());
 }
 
+namespace {
+
+// Says what helps next.
+Error with_next_step(Error error, const std::string& path) {
+  struct stat status {};
+  if (error.code == ErrorCode::not_directory) {
+    error.message =
+        fmt::format("{} is not a directory: a volume is one, not a file or a device", path);
+  } else if (error.code == ErrorCode::permission && ::stat(path.c_str(), &status) == 0 &&
+             status.st_uid != ::geteuid()) {
+    error.message += fmt::format(
+        ": it belongs to user {}. Give the command as that user, or let root give the volume to "
+        "you "
+        "(chown -R)",
+        status.st_uid);
+  }
+  return error;
+}
+
+}  // namespace
+
 Result<VolumePlace> open_place(const std::string& path) {
-  NACRE_ASSIGN(auto directory, metadata::open_posix_directory(path));
+  auto opened = metadata::open_posix_directory(path);
+  if (!opened) return tl::unexpected(with_next_step(std::move(opened).error(), path));
+  auto directory = std::move(*opened);
   char resolved[PATH_MAX];
   if (::realpath(path.c_str(), resolved) == nullptr) {
     return fail(ErrorCode::io, fmt::format("{}: its full path cannot be found", path));

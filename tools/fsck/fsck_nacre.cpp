@@ -15,6 +15,7 @@
 #include <CLI/CLI.hpp>
 
 #include "fs/check/checker.h"
+#include "fs/control/control_client.h"
 #include "fs/repair/plan_hash.h"
 #include "gpu_engine/engine.h"
 #include "metadata/backing/volume_lock.h"
@@ -55,9 +56,14 @@ struct Arguments {
 Result<metadata::VolumeLock> lock(const VolumePlace& place) {
   auto held = metadata::VolumeLock::acquire(place.path, {.mode = metadata::LockMode::shared});
   if (!held && held.error().code == ErrorCode::busy) {
+    const auto mount = fs::find_mount_by_lock(place.path);
     return fail(ErrorCode::busy,
-                fmt::format("{}. Unmount it first: a mounted volume changes while it is checked",
-                            held.error().message));
+                fmt::format("{}. Unmount it first: a mounted volume changes while it is checked{}",
+                            held.error().message,
+                            mount ? fmt::format(" (nacre umount {0}). 'nacre scrub {0}' verifies "
+                                                "all checksums while it is mounted",
+                                                mount->mountpoint)
+                                  : ""));
   }
   return held;
 }
@@ -69,6 +75,7 @@ Result<fs::CheckReport> check(const Arguments& arguments, ProgressPrinter& print
     NACRE_ASSIGN(const auto state, metadata::inspect_directory(*place.directory));
     // Without a superblock the rest can still be scrubbed, but an arbitrary directory is refused.
     if (state != metadata::DirectoryState::volume && state != metadata::DirectoryState::damaged) {
+      NACRE_TRY(find_volume(arguments.volume));  // its message says more
       return fail(ErrorCode::not_found, fmt::format("{} is not a Nacre volume", arguments.volume));
     }
     NACRE_ASSIGN(const auto held, lock(place));

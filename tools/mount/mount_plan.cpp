@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <sstream>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include "tools/cli/engine_option.h"
 #include "tools/cli/help_text.h"
 #include "tools/cli/known_volumes.h"
+#include "tools/cli/nearest_word.h"
 #include "tools/cli/recipient_options.h"
 #include "tools/cli/terminal.h"
 
@@ -140,6 +142,22 @@ Result<bool> take_own_option(std::string_view option, std::string& engine_name, 
   return true;
 }
 
+// For an unknown option: the options of both lists, the one that was perhaps meant first.
+Error with_all_options(Error error, std::string_view option) {
+  const std::string unknown = fmt::format("unknown mount option {}", option);
+  if (!error.message.starts_with(unknown)) return error;
+  error.message += own_options;
+  std::vector<std::string> names;
+  std::istringstream words(error.message.substr(error.message.find(':') + 1));
+  for (std::string word; words >> word;)
+    names.push_back(word.substr(0, word.find('=')));
+  const std::string meant = nearest_word(option.substr(0, option.find('=')), names);
+  if (!meant.empty()) {
+    error.message.insert(unknown.size(), fmt::format("; did you mean {}?", meant));
+  }
+  return error;
+}
+
 Result<> take_options(const MountArguments& arguments, std::string& engine_name, MountPlan& plan) {
   for (const auto& list : arguments.options) {
     std::string_view rest = list;
@@ -152,9 +170,7 @@ Result<> take_options(const MountArguments& arguments, std::string& engine_name,
       if (is_own) continue;
       const auto parsed = fs::parse_mount_options(option, plan.fuse, plan.volume_options);
       if (parsed || arguments.sloppy) continue;
-      Error error = parsed.error();
-      if (error.message.starts_with("unknown mount option")) error.message += own_options;
-      return tl::unexpected(std::move(error));
+      return tl::unexpected(with_all_options(parsed.error(), option));
     }
   }
   return {};

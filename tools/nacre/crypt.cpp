@@ -79,6 +79,13 @@ Result<std::vector<metadata::NewRecipient>> read_recipients(const EncryptArgumen
   return recipients;
 }
 
+// The user should not type a passphrase for a file that does not exist.
+Result<> check_single_input(const std::vector<CryptFile>& files) {
+  if (files.size() != 1 || files.front().input == standard_stream) return {};
+  NACRE_TRY(open_input(files.front().input));
+  return {};
+}
+
 Result<int> encrypt(const EncryptArguments& arguments) {
   fs::ContainerPacking packing{.level = arguments.level};
   NACRE_ASSIGN(packing.codec, engine::codec_from_name(arguments.codec));
@@ -87,6 +94,7 @@ Result<int> encrypt(const EncryptArguments& arguments) {
   NACRE_TRY(check_legacy_consent(suite, arguments.allow_legacy_cipher));
   NACRE_ASSIGN(auto files, plan_crypt_files(arguments.paths, CryptDirection::encrypt));
   NACRE_TRY(check_crypt_run(files, CryptDirection::encrypt, arguments.run));
+  NACRE_TRY(check_single_input(files));
   NACRE_ASSIGN(const auto recipients, read_recipients(arguments));
   NACRE_ASSIGN(const auto keys, fs::make_container_keys(suite, recipients));
   if (engine::is_legacy(suite)) {
@@ -103,10 +111,7 @@ Result<int> encrypt(const EncryptArguments& arguments) {
 Result<int> decrypt(const DecryptArguments& arguments) {
   NACRE_ASSIGN(auto files, plan_crypt_files(arguments.paths, CryptDirection::decrypt));
   NACRE_TRY(check_crypt_run(files, CryptDirection::decrypt, arguments.run));
-  // The user should not type a passphrase for a file that does not exist.
-  if (files.size() == 1 && files.front().input != standard_stream) {
-    NACRE_TRY(open_input(files.front().input));
-  }
+  NACRE_TRY(check_single_input(files));
   const std::string what =
       files.size() == 1 ? input_name(files.front().input) : fmt::format("{} files", files.size());
   NACRE_ASSIGN(const auto secret, read_secret(arguments.secret, what));
