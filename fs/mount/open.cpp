@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "fs/mount/keyring_generation.h"
 #include "fs/mount/mounted.h"
 #include "fs/volume/volume_impl.h"
 #include "gpu_engine/kdf/kdf.h"
@@ -207,13 +208,8 @@ Result<std::unique_ptr<Mounted>> Mounted::open_over(
     const VolumeOptions& asked) {
   const VolumeOptions options = with_segments_for(*directory, asked);
   NACRE_ASSIGN(const auto rows, read_system_rows(*database));
-  if (keyring_generation < rows.keyring_generation) {
-    return fail(ErrorCode::rolled_back,
-                fmt::format("the keyring in {} is of generation {}, but the volume has already "
-                            "been used with generation {}: it was put back to an older state; "
-                            "restore the newer keyring",
-                            directory->description(), keyring_generation, rows.keyring_generation));
-  }
+  NACRE_TRY(check_keyring_generation(directory->description(), keyring_generation,
+                                     rows.keyring_generation));
   if (options.superblock_generation != 0) {
     const auto newest =
         metadata::check_noted_generation(options.superblock_generation, rows.superblock_generation);

@@ -304,8 +304,45 @@ def twin_of_a_log(volume_format):
             raise support.Failure(f"the message blames the genuine log for db/{twin}: {text}")
 
 
+def old_keyring_in_list(volume_format):
+    """Both copies of the keyring are put back as they were before a recipient was removed."""
+    with Scene(volume_format) as scene:
+        secret = ("--passphrase-file", scene.passphrase)
+        second = os.path.join(scene.work, "second")
+        with open(second, "w", encoding="utf-8") as file:
+            file.write("another passphrase\n")
+        scene.run("nacre", "key", "add", scene.path, "--new-passphrase-file", second, "--label", "second",
+                  "--kdf-memory", "8192", "--kdf-time", "1", *secret)
+        older = scene.copy_to("older")
+        scene.run("nacre", "key", "remove", scene.path, "second", *secret)
+        newer = scene.copy_to("newer")
+
+        def put(source):
+            for name in ("keyring", "keyring.copy"):
+                shutil.copy(os.path.join(source, name), os.path.join(scene.path, name))
+
+        def expect_told(how, *options):
+            backup = os.path.join(scene.work, "backup")
+            for command in (("list", scene.path), ("backup", scene.path, backup)):
+                status, text = scene.run("nacre", "key", *command, *options, expect=None)
+                if status != 4 or "it was put back to an older state" not in text or os.path.exists(backup):
+                    raise support.Failure(f"nacre key {command[0]}, {how}, takes an older keyring: {text}")
+        put(older)
+        expect_told("not mounted", *secret)
+        put(newer)
+        scene.run("nacre", "key", "list", scene.path, *secret)
+        scene.mount()
+        put(older)
+        expect_told("mounted", *secret)
+        expect_told("mounted and without a secret")
+        put(newer)
+        scene.run("nacre", "key", "backup", scene.path, os.path.join(scene.work, "sound"))
+        scene.unmount()
+        scene.wait_for_daemons(60)
+
+
 CASES = (branch_in_repair, branch_in_salvage, forged_checkpoint_in_repair, obsolete_tables_in_repair,
-         stranger_stops_rotation, second_writer, backup_file_hides_age, twin_of_a_log)
+         stranger_stops_rotation, second_writer, backup_file_hides_age, twin_of_a_log, old_keyring_in_list)
 
 
 def main():

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // nacre key: manages who can open a volume. This file lists them.
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 #include "tools/cli/volume_access.h"
 #include "tools/nacre/key_change.h"
 #include "tools/nacre/key_commands.h"
+#include "tools/nacre/newest_keyring.h"
 #include "tools/nacre/rotate.h"
 
 namespace nacre::tools {
@@ -84,18 +86,25 @@ Result<> list(const KeyArguments& arguments) {
   const bool with_key = arguments.secret.names_passphrase() || !arguments.secret.identity.empty();
   metadata::Keyring keyring;
   std::string fingerprint;
+  std::shared_ptr<const metadata::KeyTree> keys;
+  std::optional<metadata::VolumeSecret> secret;
   if (with_key) {
     harden_process();
-    NACRE_ASSIGN(const auto secret, read_secret(arguments.secret, place.path));
-    NACRE_ASSIGN(auto volume, unlock(place, secret, arguments.secret));
+    NACRE_ASSIGN(secret, read_secret(arguments.secret, place.path));
+  }
+  NACRE_ASSIGN(const auto newest, NewestKeyring::look(target));
+  if (secret) {
+    NACRE_ASSIGN(auto volume, unlock(place, *secret, arguments.secret));
     keyring = std::move(volume.keyring);
     fingerprint = fingerprint_of(*volume.keys);
+    keys = std::move(volume.keys);
   } else {
     NACRE_ASSIGN(auto found, metadata::find_keyring(*place.directory));
     for (const auto& warning : found.warnings)
       print_warning(warning.message);
     keyring = std::move(found.keyring.claims);
   }
+  NACRE_TRY(newest.check(keyring, keys));
   if (!arguments.json) {
     print_keyring(keyring, fingerprint);
     return {};

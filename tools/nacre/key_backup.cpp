@@ -18,15 +18,14 @@
 #include <CLI/CLI.hpp>
 
 #include "metadata/backing/volume_lock.h"
-#include "metadata/format/rows.h"
 #include "metadata/keys/keyring_recipients.h"
-#include "metadata/tables/database.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/hardening.h"
 #include "tools/cli/terminal.h"
 #include "tools/nacre/key_change.h"
 #include "tools/nacre/key_commands.h"
+#include "tools/nacre/newest_keyring.h"
 #include "tools/nacre/offline_volume.h"
 
 namespace nacre::tools {
@@ -89,12 +88,19 @@ Result<> write_new_file(const std::string& path, ByteView content) {
 Result<> backup(const KeyBackupArguments& arguments) {
   NACRE_ASSIGN(const auto target, find_key_target(arguments.volume));
   const bool with_key = arguments.secret.names_passphrase() || !arguments.secret.identity.empty();
+  std::optional<metadata::VolumeSecret> secret;
   if (with_key) {
     harden_process();
-    NACRE_ASSIGN(const auto secret, read_secret(arguments.secret, target.place.path));
-    NACRE_TRY(unlock(target.place, secret, arguments.secret));
+    NACRE_ASSIGN(secret, read_secret(arguments.secret, target.place.path));
+  }
+  NACRE_ASSIGN(const auto newest, NewestKeyring::look(target));
+  std::shared_ptr<const metadata::KeyTree> keys;
+  if (secret) {
+    NACRE_ASSIGN(auto volume, unlock(target.place, *secret, arguments.secret));
+    keys = std::move(volume.keys);
   }
   NACRE_ASSIGN(const auto found, metadata::find_keyring(*target.place.directory));
+  NACRE_TRY(newest.check(found.keyring.claims, keys));
   if (!with_key) {
     for (const auto& warning : found.warnings)
       print_warning(warning.message);
@@ -221,23 +227,13 @@ void print_changes(const std::optional<Keyring>& present, const Keyring& restore
   }
 }
 
-// The generation that the database remembers. If it opens, the file has all keys that it needs.
-Result<std::uint64_t> remembered_generation(const VolumePlace& place,
-                                            const metadata::VolumeKeys& backup) {
-  NACRE_ASSIGN(const auto database,
-               metadata::Database::open(place.directory, backup.keys, {.read_only = true}));
-  NACRE_ASSIGN(const auto row,
-               database->get(metadata::Table::system, metadata::system_key_keyring));
-  if (!row) return fail(ErrorCode::corrupt, "the database has no row 'keyring_generation'");
-  return metadata::decode_u64(*row);
-}
-
 Result<Keyring> restore_offline(const KeyBackupArguments& arguments, const VolumePlace& place) {
   NACRE_ASSIGN(const auto lock,
                metadata::VolumeLock::acquire(place.path, {.mode = metadata::LockMode::exclusive}));
   NACRE_ASSIGN(auto backup, open_backup(arguments, place));
   NACRE_ASSIGN(const auto present, check_present(arguments, place, backup));
-  NACRE_ASSIGN(const auto remembered, remembered_generation(place, backup));
+  // If the database opens, the file has all keys that it needs.
+  NACRE_ASSIGN(const auto remembered, remembered_generation(place, backup.keys));
   NACRE_TRY(metadata::check_writable(backup.superblock));
   backup.keyring.generation = std::max(
       {backup.keyring.generation, remembered, present ? present->generation : std::uint64_t{0}});
