@@ -119,6 +119,9 @@ class FileCache {
   // Admits a flush of this many bytes. Error: no_space if a full disk needs its room for deletes. A
   // flush that may use the reserve only waits for its turn.
   Result<FlushTurn> begin_flush(std::uint64_t bytes, bool may_use_reserve);
+  // The dirty bytes that were flushed since the start.
+  void count_flushed(std::uint64_t bytes) { flushed_bytes_ += bytes; }
+  std::uint64_t flushed_bytes() const { return flushed_bytes_; }
   // Tells that a flush has brought dirty bytes to disk, so earlier errors are over.
   void note_written() NACRE_EXCLUDES(flusher_mutex_);
   // Waits until the budget of dirty bytes has room. Error: no_space if flushing fails for lack of
@@ -161,6 +164,7 @@ class FileCache {
   std::map<InodeNumber, std::shared_ptr<FileData>> dirty_files_ NACRE_GUARDED_BY(dirty_mutex_);
   InodeNumber cursor_ NACRE_GUARDED_BY(dirty_mutex_);
   std::atomic<std::int64_t> dirty_bytes_{0};
+  std::atomic<std::uint64_t> flushed_bytes_{0};
 
   mutable Mutex flusher_mutex_;
   ConditionVariable flusher_wake_;

@@ -346,6 +346,7 @@ Result<> Flush::install(File& file) {
   data.durable_size_ = file.new_durable_size;
   data.note_clean();
   cache_.observer().durable_state_changed(data.inode_);
+  cache_.count_flushed(flushed);
   if (flushed > 0) cache_.note_written();
   cache_.change_dirty_bytes(-static_cast<std::int64_t>(flushed));
   file.is_open = false;

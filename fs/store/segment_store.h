@@ -304,10 +304,11 @@ class SegmentStore {
   //                lock. Returns true if an empty segment had to stay because it was still in use:
   //                another commit is due then.
   //   sync()       Brings everything that was appended before stage() to the medium.
-  //   committed()  Called when the group is durable: removes segments without live bytes.
+  //   committed()  Called when the group is durable: removes segments without live bytes, and
+  //                returns how many bytes they had.
   virtual bool stage() = 0;
   virtual Result<> sync() = 0;
-  virtual void committed() = 0;
+  virtual std::uint64_t committed() = 0;
 
   // For a backup. Holds all segments that the last commit names. Called on the commit thread,
   // immediately after a commit and close_segments().

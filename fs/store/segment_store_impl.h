@@ -130,7 +130,7 @@ class SegmentStoreImpl final : public SegmentStore {
     return table_.stage();
   }
   Result<> sync() override { return table_.sync(); }
-  void committed() override { table_.committed(); }
+  std::uint64_t committed() override { return table_.committed(); }
   Result<SegmentHold> hold_committed() override { return table_.hold_committed(); }
 
   SegmentStats stats() const override {
