@@ -137,7 +137,8 @@ bool asks_to_write(Context& context, InodeNumber inode) {
 Result<> answer_asking_writer(Context& context, fuse_req_t request, fuse_ino_t number) {
   const InodeNumber inode{number};
   context.write_gate.close(inode);
-  if (Result<> checked = context.volume.check_write(inode, context.write_gate.kept_bytes());
+  if (const Result<std::uint64_t> checked =
+          context.volume.check_write(inode, 0, context.write_gate.kept_bytes());
       !checked) {
     return refuse_asking_writer(context, request, inode, checked.error());
   }

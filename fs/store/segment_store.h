@@ -211,6 +211,8 @@ class SegmentStore {
   virtual PlainMemory& plain_memory() = 0;
   // Memory for bytes that read() is to open; it opens them into place. Destroyed with the store.
   virtual PlainMemory& clean_memory() = 0;
+  // The maximum size of the record of this many plain bytes.
+  virtual std::uint64_t record_size_bound(std::size_t plain_size) const = 0;
   // A version for bytes that are not sealed into a record (inlined patches). If the session has
   // given out all of its versions, another one begins; errors are those of beginning it.
   virtual Result<RecordVersion> next_version() = 0;

@@ -171,7 +171,7 @@ TEST_F(VolumeFullDisk, what_the_kernel_took_waits_for_room) {
   NACRE_EXPECT_OK(sync(file));
   fill_from_outside();
   EXPECT_CODE(no_space, volume().write(file, 0, as_bytes("x"), {}));
-  EXPECT_CODE(no_space, volume().check_write(file, 1));
+  EXPECT_CODE(no_space, volume().check_write(file, 1, 0));
   NACRE_EXPECT_OK(write_back(file, noise(3u << 20, 1)));
   EXPECT_CODE(no_space, sync(file));
   EXPECT_CODE(no_space, sync(file));
