@@ -103,6 +103,7 @@ void DirtyChunk::merge_under(const DirtyChunk& older) {
   for (const Piece& piece : pieces_)
     merged.write(piece.offset, piece.bytes);
   merged.is_punched_ = is_punched_ || older.is_punched_;
+  merged.flush_cost_bytes_ = flush_cost_bytes_;
   *this = std::move(merged);
 }
 

@@ -38,6 +38,10 @@ class DirtyChunk {
   void note_punched() { is_punched_ = true; }
   bool is_punched() const { return is_punched_; }
 
+  // What its flush may take on disk, as its owner counts it (flush_cost.h).
+  std::uint64_t flush_cost_bytes() const { return flush_cost_bytes_; }
+  void set_flush_cost_bytes(std::uint64_t bytes) { flush_cost_bytes_ = bytes; }
+
   const std::vector<Piece>& pieces() const { return pieces_; }
   bool empty() const { return pieces_.empty(); }
   std::uint32_t end() const { return pieces_.empty() ? 0 : pieces_.back().end(); }
@@ -51,6 +55,7 @@ class DirtyChunk {
   PlainMemory* memory_;
   std::vector<Piece> pieces_;
   std::uint64_t size_ = 0;
+  std::uint64_t flush_cost_bytes_ = 0;
   bool is_punched_ = false;
 };
 

@@ -38,7 +38,8 @@ FileCache::FileCache(metadata::Database& database, SegmentStore& store, Committe
       observer_(observer),
       options_(options),
       map_(database, store, chunk_size_bytes),
-      chunks_(options.cache_budget_bytes) {}
+      chunks_(options.cache_budget_bytes),
+      flush_cost_(store, chunk_size_bytes) {}
 
 FileCache::~FileCache() {
   stop();
@@ -101,7 +102,14 @@ bool FileCache::is_dirty(InodeNumber inode) const {
   return dirty_files_.contains(inode);
 }
 
-void FileCache::change_dirty_bytes(std::int64_t change) {
+std::uint64_t FileCache::flush_room_bytes() const {
+  const std::int64_t cost = flush_cost_bytes_;
+  NACRE_CHECK(cost >= 0, "the flush of dirty bytes takes {} bytes", cost);
+  return std::min(static_cast<std::uint64_t>(cost), dirty_bytes() + kept_room_bytes_max);
+}
+
+void FileCache::change_dirty_bytes(std::int64_t change, std::int64_t cost_change) {
+  if (cost_change != 0) flush_cost_bytes_ += cost_change;
   if (change == 0) return;
   const std::int64_t now = dirty_bytes_ += change;
   NACRE_CHECK(now >= 0, "{} bytes are dirty, after a change by {}", now, change);

@@ -20,6 +20,7 @@
 #include "fs/cache/chunk_cache.h"
 #include "fs/cache/fair_mutex.h"
 #include "fs/cache/file_data.h"
+#include "fs/cache/flush_cost.h"
 #include "fs/space/compaction.h"
 #include "fs/store/chunk_map.h"
 #include "fs/store/committer.h"
@@ -106,11 +107,18 @@ class FileCache {
   ChunkCache& chunks() { return chunks_; }
   const FileCacheOptions& options() const { return options_; }
   std::uint32_t chunk_size_bytes() const { return map_.chunk_size_bytes(); }
+  const FlushCost& flush_cost() const { return flush_cost_; }
 
   void add_dirty_file(std::shared_ptr<FileData> file) NACRE_EXCLUDES(dirty_mutex_);
   void remove_dirty_file(InodeNumber inode) NACRE_EXCLUDES(dirty_mutex_);
-  void change_dirty_bytes(std::int64_t change) NACRE_EXCLUDES(flusher_mutex_);
+  // cost_change is that of the room which flushing them may take.
+  void change_dirty_bytes(std::int64_t change, std::int64_t cost_change)
+      NACRE_EXCLUDES(flusher_mutex_);
   std::uint64_t dirty_bytes() const { return static_cast<std::uint64_t>(dirty_bytes_.load()); }
+  // The room that is kept for the flush of all dirty bytes. It is an upper bound, which small
+  // writes far apart reach seldom. So it is at most kept_room_bytes_max more than the dirty bytes.
+  static constexpr std::uint64_t kept_room_bytes_max = 256u << 20;
+  std::uint64_t flush_room_bytes() const;
   // The turn of a flush, from its admission until its records are on disk. While the ballast has
   // been given up, one flush at a time has it: each is judged by the room that earlier ones left,
   // and none takes room that was promised to another. Otherwise the turn is empty, and no flush
@@ -119,6 +127,9 @@ class FileCache {
   // Admits a flush of this many bytes. Error: no_space if a full disk needs its room for deletes. A
   // flush that may use the reserve only waits for its turn.
   Result<FlushTurn> begin_flush(std::uint64_t bytes, bool may_use_reserve);
+  // The dirty bytes that were flushed since the start.
+  void count_flushed(std::uint64_t bytes) { flushed_bytes_ += bytes; }
+  std::uint64_t flushed_bytes() const { return flushed_bytes_; }
   // Tells that a flush has brought dirty bytes to disk, so earlier errors are over.
   void note_written() NACRE_EXCLUDES(flusher_mutex_);
   // Waits until the budget of dirty bytes has room. Error: no_space if flushing fails for lack of
@@ -156,11 +167,14 @@ class FileCache {
   const FileCacheOptions options_;
   ChunkMap map_;
   ChunkCache chunks_;
+  const FlushCost flush_cost_;
 
   mutable Mutex dirty_mutex_;
   std::map<InodeNumber, std::shared_ptr<FileData>> dirty_files_ NACRE_GUARDED_BY(dirty_mutex_);
   InodeNumber cursor_ NACRE_GUARDED_BY(dirty_mutex_);
   std::atomic<std::int64_t> dirty_bytes_{0};
+  std::atomic<std::int64_t> flush_cost_bytes_{0};
+  std::atomic<std::uint64_t> flushed_bytes_{0};
 
   mutable Mutex flusher_mutex_;
   ConditionVariable flusher_wake_;

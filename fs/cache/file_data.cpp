@@ -62,7 +62,12 @@ FileData::FileData(FileCache& cache, InodeNumber inode, std::uint64_t size,
     : cache_(cache), inode_(inode), size_(size), durable_size_(size), data_bytes_(data_bytes) {}
 
 FileData::~FileData() {
-  cache_.change_dirty_bytes(-static_cast<std::int64_t>(dirty_bytes_.load()));
+  cache_.change_dirty_bytes(-static_cast<std::int64_t>(dirty_bytes_.load()), -flush_cost_bytes_);
+}
+
+std::uint64_t FileData::cost_of_write(std::uint64_t offset, std::uint64_t size) const {
+  if (offset > file_size_max || size > file_size_max - offset) return 0;  // is refused anyway
+  return cache_.flush_cost().of_write(offset, size, size_);
 }
 
 std::uint64_t FileData::data_bytes() const {
@@ -101,15 +106,16 @@ void FileData::write_dirty(std::uint64_t offset, ByteView bytes) {
   while (!bytes.empty()) {
     const auto from = static_cast<std::uint32_t>(offset % chunk_size);
     const std::size_t size = std::min<std::size_t>(bytes.size(), chunk_size - from);
-    DirtyChunk& chunk = dirty_.try_emplace(offset / chunk_size, &memory).first->second;
+    const std::uint64_t index = offset / chunk_size;
+    DirtyChunk& chunk = dirty_.try_emplace(index, &memory).first->second;
     const std::uint64_t before = chunk.size();
     try {
       chunk.write(from, bytes.first(size));
     } catch (...) {
-      count_dirty(before, chunk.size());
+      count_dirty(index, chunk, before);
       throw;
     }
-    count_dirty(before, chunk.size());
+    count_dirty(index, chunk, before);
     if (before < chunk_size && chunk.size() == chunk_size) ++complete_chunks_;
     offset += size;
     bytes = bytes.subspan(size);
@@ -117,10 +123,26 @@ void FileData::write_dirty(std::uint64_t offset, ByteView bytes) {
 }
 
 // Called for each chunk, so that the count is right if memory runs out between two chunks.
-void FileData::count_dirty(std::uint64_t before, std::uint64_t after) {
-  const std::int64_t change = static_cast<std::int64_t>(after) - static_cast<std::int64_t>(before);
+void FileData::count_dirty(std::uint64_t index, DirtyChunk& chunk, std::uint64_t size_before) {
+  const std::int64_t change =
+      static_cast<std::int64_t>(chunk.size()) - static_cast<std::int64_t>(size_before);
+  const std::int64_t cost_change = count_flush_cost(index, chunk);
   dirty_bytes_ += static_cast<std::uint64_t>(change);
-  cache_.change_dirty_bytes(change);
+  flush_cost_bytes_ += cost_change;
+  cache_.change_dirty_bytes(change, cost_change);
+}
+
+// No row has content past the file's end, as it was before the bytes were written.
+std::int64_t FileData::count_flush_cost(std::uint64_t index, DirtyChunk& chunk) const {
+  const std::uint32_t chunk_size = cache_.chunk_size_bytes();
+  const std::uint64_t begin = index * chunk_size;
+  const std::uint64_t known = size_ > begin ? size_ - begin : 0;
+  const auto content_end =
+      std::max(chunk.end(), static_cast<std::uint32_t>(std::min<std::uint64_t>(known, chunk_size)));
+  const auto before = static_cast<std::int64_t>(chunk.flush_cost_bytes());
+  chunk.set_flush_cost_bytes(
+      cache_.flush_cost().of_chunk(chunk.size(), chunk.pieces().size(), content_end));
+  return static_cast<std::int64_t>(chunk.flush_cost_bytes()) - before;
 }
 
 void FileData::erase_dirty(std::uint64_t from, std::uint64_t to) {
@@ -132,7 +154,7 @@ void FileData::erase_dirty(std::uint64_t from, std::uint64_t to) {
     const std::uint64_t before = chunk.size();
     chunk.erase(static_cast<std::uint32_t>(from > begin ? from - begin : 0),
                 static_cast<std::uint32_t>(std::min<std::uint64_t>(to - begin, chunk_size)));
-    count_dirty(before, chunk.size());
+    count_dirty(place->first, chunk, before);
     place = chunk.empty() ? dirty_.erase(place) : std::next(place);
   }
 }

@@ -47,6 +47,8 @@ class FileData : public std::enable_shared_from_this<FileData> {
   // Whether there are bytes or a size that the chunk map does not have yet.
   bool is_dirty() const NACRE_EXCLUDES(mutex_);
   std::uint64_t dirty_bytes() const { return dirty_bytes_.load(std::memory_order_relaxed); }
+  // What a write may take on disk when it is flushed, at most.
+  std::uint64_t cost_of_write(std::uint64_t offset, std::uint64_t size) const;
   // Sets the codec of chunks that are flushed from now on, by the flags of the inode.
   void set_codec(std::uint32_t inode_flags) { inode_flags_ = inode_flags; }
   std::optional<metadata::InodeCodec> codec() const { return metadata::inode_codec(inode_flags_); }
@@ -121,7 +123,11 @@ class FileData : public std::enable_shared_from_this<FileData> {
   void punch_edge(const Edge& edge) NACRE_REQUIRES(mutex_);
   void write_dirty(std::uint64_t offset, ByteView bytes) NACRE_REQUIRES(mutex_);
   void erase_dirty(std::uint64_t from, std::uint64_t to) NACRE_REQUIRES(mutex_);
-  void count_dirty(std::uint64_t before, std::uint64_t after) NACRE_REQUIRES(mutex_);
+  void count_dirty(std::uint64_t index, DirtyChunk& chunk, std::uint64_t size_before)
+      NACRE_REQUIRES(mutex_);
+  // Counts anew what the flush of the chunk may take on disk. Returns the change.
+  std::int64_t count_flush_cost(std::uint64_t index, DirtyChunk& chunk) const
+      NACRE_REQUIRES(mutex_);
   void note_dirty() NACRE_REQUIRES(mutex_);
   void note_clean() NACRE_REQUIRES(mutex_);
   std::uint64_t next_dirty_chunk(std::uint64_t index) const NACRE_REQUIRES_SHARED(mutex_);
@@ -132,6 +138,8 @@ class FileData : public std::enable_shared_from_this<FileData> {
   std::atomic<std::uint64_t> durable_size_;
   std::atomic<std::uint64_t> data_bytes_;
   std::atomic<std::uint64_t> dirty_bytes_{0};
+  // Of dirty_ and flushing_: the sum of what their flush may take on disk.
+  std::int64_t flush_cost_bytes_ NACRE_GUARDED_BY(mutex_) = 0;
   std::atomic<bool> discarded_{false};
   std::atomic<std::uint32_t> inode_flags_{0};
   std::atomic<bool> prefers_parts_{false};

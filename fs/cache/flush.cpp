@@ -112,7 +112,10 @@ Result<> Flush::run() {
   // them.
   SealedBatch sealed;
   if (!requests_.empty()) {
-    const auto turn = cache_.begin_flush(taken_bytes_, may_use_reserve_);
+    std::uint64_t stored_bytes = 0;
+    for (const SealRequest& request : requests_)
+      stored_bytes += cache_.store().record_size_bound(request.plain.size());
+    const auto turn = cache_.begin_flush(stored_bytes, may_use_reserve_);
     auto appended = turn ? cache_.store().append(requests_) : tl::unexpected(turn.error());
     if (appended) {
       sealed = std::move(*appended);
@@ -337,17 +340,22 @@ Result<> Flush::install(File& file) {
   NACRE_CHECK(mapped == cache_.map().chunk_count(file.new_durable_size),
               "{} chunks are mapped of a file of {} bytes", mapped, file.new_durable_size);
   std::uint64_t flushed = 0;
-  for (const auto& [index, dirty] : data.flushing_)
+  std::int64_t cost = 0;
+  for (const auto& [index, dirty] : data.flushing_) {
     flushed += dirty.size();
+    cost += static_cast<std::int64_t>(dirty.flush_cost_bytes());
+  }
   NACRE_CHECK(data.dirty_bytes_ >= flushed, "{} of {} dirty bytes were flushed", flushed,
               data.dirty_bytes());
   done.swap(data.flushing_);
   data.dirty_bytes_ -= flushed;
+  data.flush_cost_bytes_ -= cost;
   data.durable_size_ = file.new_durable_size;
   data.note_clean();
   cache_.observer().durable_state_changed(data.inode_);
+  cache_.count_flushed(flushed);
   if (flushed > 0) cache_.note_written();
-  cache_.change_dirty_bytes(-static_cast<std::int64_t>(flushed));
+  cache_.change_dirty_bytes(-static_cast<std::int64_t>(flushed), -cost);
   file.is_open = false;
   return {};
 }
@@ -356,15 +364,19 @@ void Flush::put_back(File& file) {
   FileData& data = *file.data;
   UniqueLock lock(data.mutex_);
   std::int64_t change = 0;
+  std::int64_t cost_change = 0;
   for (auto& [index, older] : data.flushing_) {
     DirtyChunk& dirty = data.dirty_[index];
     change -= static_cast<std::int64_t>(older.size() + dirty.size());
+    cost_change -= static_cast<std::int64_t>(older.flush_cost_bytes());
     dirty.merge_under(older);
     change += static_cast<std::int64_t>(dirty.size());
+    cost_change += data.count_flush_cost(index, dirty);
   }
   data.flushing_.clear();
   data.dirty_bytes_ += static_cast<std::uint64_t>(change);
-  cache_.change_dirty_bytes(change);
+  data.flush_cost_bytes_ += cost_change;
+  cache_.change_dirty_bytes(change, cost_change);
   file.is_open = false;
 }
 

@@ -19,6 +19,9 @@ void note_late_refusal(Context& context, InodeNumber inode, std::uint64_t offset
 // are stored.
 Result<> check_refused_pages(Context& context, InodeNumber inode);
 
+// Whether the volume has little room, so that the kernel shall ask before it takes written bytes.
+bool has_little_room(Context& context);
+
 // Called when a write of such pages was taken. If there is little room, the next writer is asked.
 void ask_from_now_on(Context& context, InodeNumber inode);
 // For a file that was made or emptied and will be written now: how many seconds the attributes in
@@ -29,8 +32,8 @@ std::uint32_t seconds_for_new_content(Context& context, InodeNumber inode, pid_t
 // Called when the kernel asks for a file's attributes because a program is about to write
 // (write_gate.h). Returns whether the question is more than one for attributes.
 bool asks_to_write(Context& context, InodeNumber inode);
-// Answers it: with an error, or with attributes once the volume has what was appended before. So at
-// most one call of write(2) is taken and refused later. Readers that ask this way get attributes.
+// Answers it: with an error, or with attributes once the volume has what the file's writers were
+// promised before, and has room for all of this call. Readers that ask this way get attributes.
 Result<> answer_asking_writer(Context& context, fuse_req_t request, fuse_ino_t inode);
 
 // Called before the answer to a lookup, but takes effect after it. The kernel believes its own size
@@ -39,6 +42,6 @@ Result<> answer_asking_writer(Context& context, fuse_req_t request, fuse_ino_t i
 void let_size_go(Context& context, InodeNumber inode, InodeNumber directory, std::string_view name);
 
 // Called before an answer with the attributes of a file that a process looks at.
-void keep_asking(Context& context, InodeNumber inode, pid_t process);
+void keep_asking(Context& context, InodeNumber inode, bool is_regular, pid_t process);
 
 }  // namespace nacre::fs

@@ -143,7 +143,7 @@ fuse_entry_param to_entry(Context& context, const Attributes& attributes) {
 
 void reply_entry(Context& context, fuse_req_t request, const Attributes& attributes) {
   const fuse_entry_param entry = to_entry(context, attributes);
-  keep_asking(context, attributes.inode, requester_of(request).process);
+  keep_asking(context, attributes.inode, S_ISREG(attributes.mode), requester_of(request).process);
   note_known(context, attributes.inode);
   if (fuse_reply_entry(request, &entry) != 0) context.volume.forget(attributes.inode, 1);
 }

@@ -78,7 +78,7 @@ Result<ClearSetId> set_id_bits_lost(Context& context, fuse_req_t request, InodeN
 void answer_getattr(Context& context, fuse_req_t request, const Attributes& attributes,
                     double timeout) {
   const struct stat reply = to_stat(context, attributes);
-  keep_asking(context, attributes.inode, requester_of(request).process);
+  keep_asking(context, attributes.inode, S_ISREG(attributes.mode), requester_of(request).process);
   fuse_reply_attr(request, &reply, timeout);
 }
 
@@ -132,6 +132,7 @@ void on_setattr(fuse_req_t request, fuse_ino_t inode, struct stat* wanted, int f
 
 void on_statfs(fuse_req_t request, fuse_ino_t inode) {
   serve(request, "statfs", inode, [&](Context& context) -> Result<> {
+    has_little_room(context);  // whoever takes a look makes the daemon take one
     NACRE_ASSIGN(const VolumeSpace space, context.volume.space());
     struct statvfs reply = {};
     reply.f_bsize = block_size_bytes;

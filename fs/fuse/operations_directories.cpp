@@ -14,6 +14,12 @@ namespace {
 
 using metadata::InodeNumber;
 
+// An inode that a listing hands out with its attributes.
+struct LookedUp {
+  InodeNumber inode;
+  bool is_regular = false;
+};
+
 // A reply that is being made.
 class EntryList {
  public:
@@ -23,7 +29,7 @@ class EntryList {
   bool has_memory() const { return buffer_.data() != nullptr; }
   ByteView bytes() const { return buffer_.first(used_); }
   // Inodes that are handed out with their attributes. Each counts as looked up.
-  const std::vector<InodeNumber>& looked_up() const { return looked_up_; }
+  const std::vector<LookedUp>& looked_up() const { return looked_up_; }
 
   // Returns false if the entry does not fit.
   bool add(const DirectoryEntry& entry) {
@@ -48,7 +54,9 @@ class EntryList {
         fuse_add_direntry_plus(request_, position(), room(), terminated(entry.name), &parameters,
                                static_cast<off_t>(entry.cookie));
     if (size > room()) return false;
-    if (entry.attributes != nullptr) looked_up_.push_back(entry.inode);
+    if (entry.attributes != nullptr) {
+      looked_up_.push_back({entry.inode, S_ISREG(entry.attributes->mode)});
+    }
     return advance(size);
   }
 
@@ -71,7 +79,7 @@ class EntryList {
   MutableByteView buffer_;
   std::size_t used_ = 0;
   std::array<char, metadata::name_size_bytes_max + 1> name_ = {};
-  std::vector<InodeNumber> looked_up_;
+  std::vector<LookedUp> looked_up_;
 };
 
 // Drops the pages of a listing on a thread that serves no request. A process that copies out of
@@ -107,12 +115,12 @@ void read_entries(fuse_req_t request, std::string_view name, fuse_ino_t inode, s
       answer_end_of_overtaken(context, request, name, inode);
       return {};
     }
-    for (const InodeNumber looked_up : list.looked_up()) {
-      keep_asking(context, looked_up, process);
+    for (const auto& [looked_up, is_regular] : list.looked_up()) {
+      keep_asking(context, looked_up, is_regular, process);
       note_known(context, looked_up);
     }
     if (fuse_reply_buf(request, reinterpret_cast<const char*>(bytes.data()), bytes.size()) != 0) {
-      for (const InodeNumber looked_up : list.looked_up())
+      for (const auto& [looked_up, is_regular] : list.looked_up())
         context.volume.forget(looked_up, 1);
     }
     if (with_attributes) context.volume.go_on_listing();

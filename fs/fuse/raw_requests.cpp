@@ -241,7 +241,7 @@ Result<> answer_statx(RawRequest& request) {
                     const Result<Attributes> written = context.volume.attributes(inode);
                     const protocol::StatxOut reply =
                         to_statx(context, written ? *written : attributes);
-                    keep_asking(context, inode, process);
+                    keep_asking(context, inode, S_ISREG(attributes.mode), process);
                     answer.send(0, &reply, sizeof reply);
                   } catch (const std::bad_alloc&) {
                     answer.send(-ENOMEM, nullptr, 0);
@@ -250,7 +250,7 @@ Result<> answer_statx(RawRequest& request) {
     return {};
   }
   const protocol::StatxOut reply = to_statx(context, attributes);
-  keep_asking(context, inode, request.requester().process);
+  keep_asking(context, inode, S_ISREG(attributes.mode), request.requester().process);
   request.reply(reply);
   return {};
 }

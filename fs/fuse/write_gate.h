@@ -7,6 +7,10 @@
 // itself fails. If attributes have expired instead of being forgotten, readers ask this question,
 // too; before the answer is an error, asking_call.h tells them from writers.
 //
+// A yes to this question is a promise: the kernel takes all bytes of the call, and keeps them for a
+// while. Until it has handed over the file's pages, the room of the last call to each file is kept
+// when others ask. So there is at most one such call for each file.
+//
 // Past a bound one of the files is left out: the kernel asks once more, gets an answer, and takes
 // what is written to this file as it does for any file. Thread-safe.
 #pragma once
@@ -18,6 +22,7 @@
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "fs/volume/volume.h"
 #include "gpu_engine/base/mutex.h"
@@ -53,6 +58,22 @@ class WriteGate {
   // Whether the kernel shows a size that the volume never got to. It shows it as long as it knows
   // the inode, so it must forget the name as soon as no program uses the file.
   bool names_more(InodeNumber inode) const noexcept;
+  // The part of a file whose pages the kernel must hand over before the next answer to a writer:
+  // those that it took before the daemon knew that there is little room, or by the last promise.
+  // Empty: there are none.
+  struct Range {
+    std::uint64_t begin = 0, end = UINT64_MAX;
+    bool is_empty() const { return begin >= end; }
+  };
+  Range promised_range(InodeNumber inode) const { return find(inode).promised; }
+  // Notes an answer that lets the kernel take bytes which may need this much room.
+  void promise(InodeNumber inode, Range range, std::uint64_t room_bytes);
+  // Notes that the kernel has handed over the pages of the file's range.
+  void settle(InodeNumber inode) noexcept;
+  std::uint64_t promised_bytes() const { return promised_bytes_.load(std::memory_order_relaxed); }
+  // The files to which bytes are promised.
+  std::vector<InodeNumber> promised_files() const;
+
   // The error of pages that were refused, until a program was told.
   std::optional<ErrorCode> error_of(InodeNumber inode) const { return find(inode).error; }
   void take_error(InodeNumber inode);
@@ -62,8 +83,12 @@ class WriteGate {
   // The maximum of dirty bytes that the kernel may hold for this mount.
   void set_dirty_bytes_max(std::uint64_t bytes) { dirty_bytes_max_ = bytes; }
   // Whether the volume may have too little room for the pages that are dirty now and those that are
-  // taken until the next look. There is a look every few milliseconds.
+  // taken until the next look. There is a look every few milliseconds. After the last look that
+  // found little room, this holds for some time.
   bool is_narrow(Volume& volume);
+  // Whether this began to hold since the last call. The kernel then still has the attributes of
+  // files that it got before, and takes what is written to them without a question.
+  bool take_narrowing() { return has_narrowed_.exchange(false, std::memory_order_relaxed); }
   // The part of the room that is kept back when a writer asks. It is for pages about which the
   // kernel does not ask: those of mappings, and of files whose writers are not asked yet.
   std::uint64_t kept_bytes() const { return kept_bytes_.load(std::memory_order_relaxed); }
@@ -75,20 +100,27 @@ class WriteGate {
     std::optional<pid_t> maker;  // of close_with_answer(), until another process has looked
     std::optional<ErrorCode> error;
     bool names_more = false;
+    Range promised;
+    std::uint64_t promised_bytes = 0;
   };
 
   File find(InodeNumber inode) const noexcept;
   File& add(InodeNumber inode) NACRE_REQUIRES(mutex_);
+  void take_promise(File& file) noexcept NACRE_REQUIRES(mutex_);
 
   mutable Mutex mutex_;
   std::unordered_map<std::uint64_t, File> files_ NACRE_GUARDED_BY(mutex_);
   std::atomic<std::size_t> count_{0};
+  std::atomic<std::uint64_t> promised_bytes_{0};  // of all files; changes under the mutex
 
   static bool is_narrow(const VolumeSpace& space, std::uint64_t dirty_bytes_max);
 
   std::atomic<std::uint64_t> dirty_bytes_max_{UINT64_MAX};
   std::atomic<std::int64_t> next_look_ms_{0};  // of the steady clock
+  void set_narrow();
   std::atomic<bool> is_narrow_{false};
+  std::atomic<bool> has_narrowed_{false};
+  std::atomic<std::int64_t> narrow_until_ms_{0};  // of the steady clock
   std::atomic<std::uint64_t> kept_bytes_{0};
 };
 

@@ -169,6 +169,7 @@ class Mounted final : private CommitSource, private DurableObserver, private Row
   Result<> flush(const CommitScope& scope) override;
   Result<> stage() override;
   std::set<InodeNumber> unflushed_moves() override;
+  std::uint64_t flushed_bytes() const override { return cache_.flushed_bytes(); }
   // DurableObserver.
   void durable_state_changed(InodeNumber inode) override;
   // RowKeeper. An inode whose rows compaction changes is in memory only during the change.

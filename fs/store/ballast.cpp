@@ -24,9 +24,8 @@ constexpr std::uint64_t share_for_rows = 2;
 // The maximum of a grant: this much may be taken while another program fills the disk.
 constexpr std::uint64_t grant_bytes_max = 8u << 20;
 
-// The bytes that data may need on disk, with headers, tags, rows, and chunks that are written whole
-// for the sake of a part.
-std::uint64_t cost_of(std::uint64_t bytes) {
+// The bytes that moved records may need on disk, with their rows.
+std::uint64_t cost_of_moving(std::uint64_t bytes) {
   return bytes + bytes / 8;
 }
 
@@ -44,7 +43,7 @@ std::uint64_t Ballast::size_for(std::uint64_t total_bytes) {
 std::uint64_t Ballast::room(const BackingSpace& space, std::uint64_t unwritten_bytes) const {
   const std::uint64_t size = size_for(space.total_bytes);
   const std::uint64_t needed =
-      (size - kept_bytes(size)) + size / share_for_margin + move_bytes_ + cost_of(unwritten_bytes);
+      (size - kept_bytes(size)) + size / share_for_margin + move_bytes_ + unwritten_bytes;
   return space.available_bytes > needed ? space.available_bytes - needed : 0;
 }
 
@@ -152,9 +151,8 @@ Result<Ballast::Admission> Ballast::admit_data_slowly(
   // If the space is unknown, the disk itself refuses what does not fit.
   if (!space) return Admission(admitted_bytes_, bytes);
   const std::uint64_t free = room(*space, unwritten_bytes);
-  if (free < cost_of(bytes)) return full(*directory_);
-  granted_bytes_ =
-      static_cast<std::int64_t>(std::min((free - cost_of(bytes)) / 2, grant_bytes_max));
+  if (free < bytes) return full(*directory_);
+  granted_bytes_ = static_cast<std::int64_t>(std::min((free - bytes) / 2, grant_bytes_max));
   return Admission(admitted_bytes_, bytes);
 }
 
@@ -179,7 +177,7 @@ Result<> Ballast::admit_name_of_dirty_file(const std::function<std::uint64_t()>&
 
 bool Ballast::can_flush(const BackingSpace& space, std::uint64_t bytes) const {
   const std::uint64_t size = size_for(space.total_bytes);
-  return space.available_bytes + kept_bytes(size) >= size / share_for_rows + cost_of(bytes);
+  return space.available_bytes + kept_bytes(size) >= size / share_for_rows + bytes;
 }
 
 Result<> Ballast::admit_row() {
@@ -204,9 +202,9 @@ Result<> Ballast::admit_move(std::uint64_t bytes) {
   if (!space) return {};
   const std::uint64_t size = size_for(space->total_bytes);
   const std::uint64_t kept = kept_bytes(size);
-  const std::uint64_t needed_without = size / share_for_rows + cost_of(bytes);
+  const std::uint64_t needed_without = size / share_for_rows + cost_of_moving(bytes);
   const std::uint64_t needed =
-      is_held() ? size / share_for_margin + cost_of(bytes) : needed_without - kept;
+      is_held() ? size / share_for_margin + cost_of_moving(bytes) : needed_without - kept;
   if (space->available_bytes >= needed) return {};
   if (is_held() && space->available_bytes + kept >= needed_without && release_locked()) {
     spdlog::info("{}: the space kept in reserve goes to compaction for a moment",

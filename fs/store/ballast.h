@@ -80,31 +80,35 @@ class Ballast {
     std::atomic<std::uint64_t>* count_ = nullptr;
     std::uint64_t bytes_ = 0;
   };
-  // Admits bytes of new file data while dirty_bytes() wait to be written. Error: no_space.
+  // In the four calls that follow, and in room(), bytes are the room that data takes on disk once
+  // it is flushed, with all that is written for its sake. dirty_bytes() tells the room that dirty
+  // bytes will take.
+
+  // Admits new file data while dirty_bytes() wait to be written. Error: no_space.
   Result<Admission> admit_data(std::uint64_t bytes,
                                const std::function<std::uint64_t()>& dirty_bytes);
-  // Takes bytes although admit_data() refused them. They count like admitted ones, and wait until
+  // Takes data although admit_data() refused it. It counts like admitted data, and waits until
   // there is room.
   Admission take_data(std::uint64_t bytes);
   // Admits a new name of a file whose data waits to be written. No commit is made until the data of
   // such files is written, and deletes need commits. Error: no_space.
   Result<> admit_name_of_dirty_file(const std::function<std::uint64_t()>& dirty_bytes)
       NACRE_EXCLUDES(mutex_);
-  // All bytes that are admitted and may not be dirty yet. Callers ask for them before they ask for
+  // All that is admitted and may not be dirty yet. Callers ask for them before they ask for
   // the dirty bytes.
   std::uint64_t admitted_bytes() const { return admitted_bytes_; }
-  // Admits a new name, inode or attribute. Error: no_space.
-  Result<> admit_row();
-  // Admits the writing of bytes that were taken. Error: no_space if they would use up what deletes
+  // Admits the writing of data that was taken. Error: no_space if it would use up what deletes
   // need.
   Result<> admit_flush(std::uint64_t bytes);
+  // Admits a new name, inode or attribute. Error: no_space.
+  Result<> admit_row();
   // Admits bytes that compaction writes before it frees more. If that helps, the ballast is given
   // up for them: the space that compaction frees makes room for it again. Error: no_space if the
   // bytes would use up what deletes need.
   Result<> admit_move(std::uint64_t bytes) NACRE_EXCLUDES(mutex_);
 
-  // How many bytes of the disk's space new data may still use, which is what statfs shows.
-  // unwritten_bytes: what is admitted or dirty. The caller counts it before it asks for the space.
+  // The part of that space that new data may still use; statfs shows it. unwritten_bytes is the
+  // room for data that is admitted or dirty. It is counted before the space is looked at.
   std::uint64_t room(const metadata::BackingSpace& space, std::uint64_t unwritten_bytes) const;
 
  private:

@@ -17,6 +17,9 @@ namespace {
 // After this many flushes of files that were renamed during the commit, it holds renames back.
 constexpr int flush_rounds_before_holding_moves = 2;
 
+// After this many attempts a full disk is told.
+constexpr int retry_count_max = 8;
+
 // The thread looks for the next request for this long before it sleeps. On a virtual machine a
 // wake-up takes 40 µs of the 190 µs of an fsync. A program that writes and syncs without a pause
 // asks again within this time.
@@ -142,11 +145,7 @@ void Committer::run() {
       scope.everything |= request.scope.everything;
       scope.inodes.insert(request.scope.inodes.begin(), request.scope.inodes.end());
     }
-    has_made_room_ = false;
-    Result<> outcome = commit_group(scope);
-    // What was given up for the commit's data is free only now, so the commit is tried again before
-    // callers are told.
-    if (outcome && data_left_ && has_made_room_) outcome = commit_group(scope);
+    const Result<> outcome = commit_in_attempts(scope);
     // A commit of a few files does not show whether the data that an earlier commit left is
     // written.
     if (scope.everything || !outcome || data_left_) something_left_ = !outcome || data_left_;
@@ -163,7 +162,20 @@ void Committer::run() {
   }
 }
 
+Result<> Committer::commit_in_attempts(const CommitScope& scope) {
+  Result<> outcome = commit_group(scope);
+  int retries = 0;
+  for (; retries < retry_count_max && is_cut_short_ && has_gained_; ++retries)
+    outcome = commit_group(scope);
+  if (retries > 0) {
+    const LockGuard lock(mutex_);
+    stats_.retry_count += static_cast<std::uint64_t>(retries);
+  }
+  return outcome;
+}
+
 Result<> Committer::commit_group(const CommitScope& scope) {
+  is_cut_short_ = has_gained_ = false;
   NACRE_TRY(health());
   // A group that no_space kept from the disk goes first; its records are on the medium already.
   if (frozen_left_) NACRE_TRY(finish_group());
@@ -171,10 +183,12 @@ Result<> Committer::commit_group(const CommitScope& scope) {
   // interval's commit.
   if (scope.everything) changed_.store(false, std::memory_order_relaxed);
 
+  const std::uint64_t flushed_before = source_->flushed_bytes();
   const Result<> flushed =
       with_ballast(&Ballast::release_for_data, [&] { return source_->flush(scope); });
   if (!flushed && is_of_the_medium(flushed.error().code)) return fail_for_good(flushed.error());
   data_left_ = !flushed;
+  has_gained_ |= source_->flushed_bytes() > flushed_before;
 
   NACRE_ASSIGN(const bool frozen, freeze_group());
   return frozen ? finish_group() : Result<>();
@@ -219,24 +233,32 @@ Result<> Committer::finish_group() {
     return written;
   }
   frozen_left_ = false;
-  store_.committed();
+  has_gained_ |= store_.committed() > 0;
   return {};
 }
 
 template <typename Step>
 Result<> Committer::with_ballast(bool (Ballast::*release)(), Step step) {
-  const Result<> outcome = step();
+  Result<> outcome = step();
   if (outcome || outcome.error().code != ErrorCode::no_space) return outcome;
+  const auto again = [&] {
+    outcome = step();
+    is_cut_short_ |= !outcome && outcome.error().code == ErrorCode::no_space;
+    return outcome;
+  };
+  // What is given up here may be free only after the commit.
   const bool has_made_room = options_.make_room && options_.make_room();
-  has_made_room_ |= has_made_room;
+  has_gained_ |= has_made_room;
   if (options_.ballast == nullptr || !(options_.ballast->*release)()) {
-    return has_made_room ? step() : outcome;
+    if (has_made_room) return again();
+    is_cut_short_ = true;
+    return outcome;
   }
   spdlog::warn(
       "{}: the space kept in reserve is released so that files can still be deleted; new data is "
       "refused until there is free space again",
       outcome.error().message);
-  return step();
+  return again();
 }
 
 void Committer::restore_ballast() {

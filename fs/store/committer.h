@@ -12,11 +12,16 @@
 // holds an OperationLock while it does, so a group never cuts it in two.
 //
 // Errors: on no_space the ballast is given up and the step is tried again. If that does not help,
-// callers that wait get the error, the frozen group stays frozen, and the next commit tries it
-// again. So names that a rename or link moved wait until there is room for their data, and all
-// later changes wait with them: a file that a rename replaced is never found empty. Any other error
-// stops the committer for good: health() says why, every later request gets the same error, nothing
-// is tried again, and the volume refuses changes (read_only).
+// the rest of the commit goes on, and a commit may free what the step lacked: the segments of data
+// that was overwritten or cut off. So such a commit is tried again, a few times, before anybody is
+// told. This ends because each attempt must have gained something (segments removed, backups given
+// up, data brought to disk), their number has a bound, and the thread waits for nothing in between:
+// in particular not for compaction, which itself waits for commits. If no attempt helps, callers
+// that wait get the error, the frozen group stays frozen, and the next commit tries it again. So
+// names that a rename or link moved wait until there is room for their data, and all later changes
+// wait with them: a file that a rename replaced is never found empty. Any other error stops the
+// committer for good: health() says why, every later request gets the same error, nothing is tried
+// again, and the volume refuses changes (read_only).
 #pragma once
 
 #include <atomic>
@@ -60,12 +65,15 @@ class CommitSource {
   // The files whose names changed since the last stage() and whose data is still dirty. They must
   // be flushed before the group is frozen. Called under the exclusive operation lock.
   virtual std::set<InodeNumber> unflushed_moves() = 0;
+  // The dirty bytes that were flushed since the start, by anybody. It only grows.
+  virtual std::uint64_t flushed_bytes() const = 0;
 };
 
 struct CommitterStats {
   std::uint64_t commit_count = 0;
   std::uint64_t request_count = 0;
   std::uint64_t failure_count = 0;
+  std::uint64_t retry_count = 0;  // attempts after one that a full disk cut short
 };
 
 class Committer {
@@ -127,6 +135,8 @@ class Committer {
   };
   void run() NACRE_EXCLUDES(mutex_);
   void stay_awake() const;
+  // Tries again what a full disk cut short.
+  Result<> commit_in_attempts(const CommitScope& scope) NACRE_EXCLUDES(mutex_);
   Result<> commit_group(const CommitScope& scope);
   // Returns false if nothing changed.
   Result<bool> freeze_group() NACRE_EXCLUDES(operations_);
@@ -158,7 +168,8 @@ class Committer {
   bool frozen_left_ = false;
   bool data_left_ = false;
   bool something_left_ = false;  // the interval's commit tries it again
-  bool has_made_room_ = false;   // for the current commit
+  bool is_cut_short_ = false;    // no_space kept something of the last attempt from the disk
+  bool has_gained_ = false;      // the last attempt freed room, or left less to write
   std::thread thread_;
 };
 

@@ -212,6 +212,8 @@ class SegmentStore {
   virtual PlainMemory& plain_memory() = 0;
   // Memory for bytes that read() is to open; it opens them into place. Destroyed with the store.
   virtual PlainMemory& clean_memory() = 0;
+  // The maximum size of the record of this many plain bytes.
+  virtual std::uint64_t record_size_bound(std::size_t plain_size) const = 0;
   // A version for bytes that are not sealed into a record (inlined patches). If the session has
   // given out all of its versions, another one begins; errors are those of beginning it.
   virtual Result<RecordVersion> next_version() = 0;
@@ -305,10 +307,11 @@ class SegmentStore {
   //                lock. Returns true if an empty segment had to stay because it was still in use:
   //                another commit is due then.
   //   sync()       Brings everything that was appended before stage() to the medium.
-  //   committed()  Called when the group is durable: removes segments without live bytes.
+  //   committed()  Called when the group is durable: removes segments without live bytes, and
+  //                returns how many bytes they had.
   virtual bool stage() = 0;
   virtual Result<> sync() = 0;
-  virtual void committed() = 0;
+  virtual std::uint64_t committed() = 0;
 
   // For a backup. Holds all segments that the last commit names. Called on the commit thread,
   // immediately after a commit and close_segments().

@@ -62,6 +62,9 @@ class SegmentStoreImpl final : public SegmentStore {
   Result<SealedBatch> append(std::span<const SealRequest> requests) override;
   PlainMemory& plain_memory() override { return plain_memory_; }
   PlainMemory& clean_memory() override { return clean_memory_; }
+  std::uint64_t record_size_bound(std::size_t plain_size) const override {
+    return bound_of(plain_size);
+  }
   Result<RecordVersion> next_version() override {
     while (true) {
       // The end is read before the count, and begin_session() changes them in the opposite order.
@@ -130,7 +133,7 @@ class SegmentStoreImpl final : public SegmentStore {
     return table_.stage();
   }
   Result<> sync() override { return table_.sync(); }
-  void committed() override { table_.committed(); }
+  std::uint64_t committed() override { return table_.committed(); }
   Result<SegmentHold> hold_committed() override { return table_.hold_committed(); }
 
   SegmentStats stats() const override {
@@ -232,7 +235,7 @@ class SegmentStoreImpl final : public SegmentStore {
   // Called while the locks of lock_appenders() are held.
   void take_session(std::shared_ptr<WriteSession> session) NACRE_REQUIRES(session_mutex_);
   Result<> renew_versions() NACRE_EXCLUDES(session_mutex_);
-  // The maximum size of a record under any suite.
+  // Under any suite.
   std::size_t bound_of(std::size_t plain_size) const {
     return engine::record_size_bound(widest_suite, options_.padding, plain_size);
   }

@@ -381,18 +381,22 @@ Result<> SegmentTable::sync() {
   return {};
 }
 
-void SegmentTable::committed() {
+std::uint64_t SegmentTable::committed() {
   NACRE_CHECK(synced_stage_count_ == stage_count_,
               "rows were committed before the segments that they name were synced ({} of {})",
               synced_stage_count_, stage_count_);
+  std::uint64_t removed_bytes = 0;
   for (const SharedSegment& segment : std::exchange(doomed_, {})) {
     NACRE_CHECK(segment->live_bytes == 0, "segment {} is to be removed with {} live bytes",
                 segment->number.value, segment->live_bytes.load());
     if (const auto removed = directory_->remove(segment_path(segment->number)); !removed) {
       spdlog::warn("{}; the next mount removes it", removed.error().message);
+    } else {
+      removed_bytes += segment->size;
     }
     folder_unsynced_ = true;
   }
+  return removed_bytes;
 }
 
 SharedSegment SegmentTable::find_small_victim(std::uint64_t size_max, std::size_t count_max) const {

@@ -112,7 +112,7 @@ class SegmentTable {
   // See SegmentStore.
   bool stage() NACRE_EXCLUDES(mutex_);
   Result<> sync() NACRE_EXCLUDES(mutex_);
-  void committed();
+  std::uint64_t committed();
 
   // Holds all segments that the database names, with their committed sizes. Called only while no
   // commit is under way.

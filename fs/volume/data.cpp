@@ -52,11 +52,11 @@ Result<FileBytes> Files::view(InodeNumber number, std::uint64_t offset, MutableB
 
 std::uint64_t Files::unwritten_bytes() const {
   const std::uint64_t admitted_bytes = ballast_.admitted_bytes();
-  return admitted_bytes + cache_.dirty_bytes();
+  return admitted_bytes + cache_.flush_room_bytes();
 }
 
 Result<Ballast::Admission> Files::admit_at_once(std::uint64_t bytes) {
-  return ballast_.admit_data(bytes, [this] { return cache_.dirty_bytes(); });
+  return ballast_.admit_data(bytes, [this] { return cache_.flush_room_bytes(); });
 }
 
 Result<Ballast::Admission> Files::admit_data(std::uint64_t bytes) {
@@ -133,7 +133,8 @@ Result<> Files::write(InodeNumber number, std::uint64_t offset, ByteView bytes, 
     if (inode->lock()->row.flags & metadata::inode_flag_append) {
       NACRE_TRY(check_append_only(*data, offset, bytes));
     }
-    NACRE_ASSIGN(const auto admission, admit_write(number, bytes.size(), flags));
+    NACRE_ASSIGN(const auto admission,
+                 admit_write(number, data->cost_of_write(offset, bytes.size()), flags));
     NACRE_TRY(begin_change(*inode, flags));
     return data->write(offset, bytes);
   };
@@ -142,14 +143,16 @@ Result<> Files::write(InodeNumber number, std::uint64_t offset, ByteView bytes, 
   return {};
 }
 
-Result<> Files::check_write(InodeNumber number, std::uint64_t bytes) {
+Result<std::uint64_t> Files::check_write(InodeNumber number, std::uint64_t bytes,
+                                         std::uint64_t kept_bytes) {
   NACRE_TRY(check_writable());
   NACRE_ASSIGN(const InodeRef inode, acquire_regular(number));
   if (inode->lock()->row.flags & metadata::inode_flag_immutable) {
     return fail(ErrorCode::not_permitted);
   }
-  NACRE_ASSIGN(const auto admission, admit_data(bytes));
-  return {};
+  const std::uint64_t cost = cache_.flush_cost().of_write_anywhere(bytes);
+  NACRE_ASSIGN(const auto admission, admit_data(kept_bytes + cost));
+  return cost;
 }
 
 Result<> Files::admit_allocation(std::uint64_t bytes) {
@@ -228,7 +231,8 @@ Result<std::uint64_t> Files::copy_range(InodeNumber from, std::uint64_t from_off
   std::uint64_t done = 0;
   std::uint64_t data_bytes = 0;
   while (done < length && data_bytes < copy_data_bytes_max) {
-    const auto admitted = admit_data(std::min<std::uint64_t>(length - done, buffer.size()));
+    const auto piece_bytes = std::min<std::uint64_t>(length - done, buffer.size());
+    const auto admitted = admit_data(target_data->cost_of_write(to_offset + done, piece_bytes));
     if (!admitted) {
       if (done > 0) return done;
       return tl::unexpected(admitted.error());

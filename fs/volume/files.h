@@ -22,7 +22,8 @@ class Files : public VolumePart {
   // The calls of the volume.
   Result<std::size_t> read(InodeNumber inode, std::uint64_t offset, MutableByteView out);
   Result<FileBytes> view(InodeNumber inode, std::uint64_t offset, MutableByteView buffer);
-  Result<> check_write(InodeNumber inode, std::uint64_t bytes);
+  Result<std::uint64_t> check_write(InodeNumber inode, std::uint64_t bytes,
+                                    std::uint64_t kept_bytes);
   Result<> write(InodeNumber inode, std::uint64_t offset, ByteView bytes, WriteFlags flags);
   Result<> allocate(InodeNumber inode, AllocateMode mode, std::uint64_t offset,
                     std::uint64_t length);
@@ -36,14 +37,14 @@ class Files : public VolumePart {
  private:
   Result<InodeRef> acquire_regular(InodeNumber number);
   void note_access(Inode& inode) { attributes_.note_access(inode); }
-  // Admits this many more bytes of data. On a full disk it waits for a moment for space that a
-  // commit frees. Called under no lock. Error: no_space.
+  // Admits data that takes this many bytes on disk (flush_cost.h). On a full disk it waits for a
+  // moment for space that a commit frees. Called under no lock. Error: no_space.
   Result<Ballast::Admission> admit_data(std::uint64_t bytes);
   Result<Ballast::Admission> admit_at_once(std::uint64_t bytes);
   Result<Ballast::Admission> admit_after_commit(std::uint64_t bytes);
   Result<Ballast::Admission> admit_write(InodeNumber number, std::uint64_t bytes, WriteFlags flags);
-  // Bytes that are taken and not on the disk yet. A caller that also asks for the disk's room asks
-  // for that afterwards.
+  // The room for what is taken and not on the disk yet. A caller that also asks for the disk's room
+  // asks for that afterwards.
   std::uint64_t unwritten_bytes() const;
   // Admits the allocation of bytes. It reserves nothing, but refuses what can never fit.
   Result<> admit_allocation(std::uint64_t bytes);

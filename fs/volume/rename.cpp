@@ -180,7 +180,7 @@ void Namespace::set_parent(Inode& inode, InodeNumber parent, std::string_view na
 
 Result<> Namespace::check_data_fits(const Inode& inode) {
   if (!inode.is_regular() || !cache_.is_dirty(inode.number())) return {};
-  if (ballast_.admit_name_of_dirty_file([this] { return cache_.dirty_bytes(); })) return {};
+  if (ballast_.admit_name_of_dirty_file([this] { return cache_.flush_room_bytes(); })) return {};
   return fail(ErrorCode::no_space, "the disk is full, and the file's data is not on it yet");
 }
 

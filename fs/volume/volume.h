@@ -166,9 +166,11 @@ class Volume {
                                  MutableByteView buffer) = 0;
   virtual Result<> write(InodeNumber inode, std::uint64_t offset, ByteView bytes,
                          WriteFlags flags) = 0;
-  // Returns what write() of this many bytes would return now, and waits for room as write() does.
-  // Takes nothing.
-  virtual Result<> check_write(InodeNumber inode, std::uint64_t bytes) = 0;
+  // Returns the error that write() of this many bytes would return now, if kept_bytes of room were
+  // used before. Waits for room as write() does. Takes nothing. Otherwise returns the room that the
+  // write may take on disk, wherever in the file it is.
+  virtual Result<std::uint64_t> check_write(InodeNumber inode, std::uint64_t bytes,
+                                            std::uint64_t kept_bytes) = 0;
   virtual Result<> allocate(InodeNumber inode, AllocateMode mode, std::uint64_t offset,
                             std::uint64_t length) = 0;
   virtual Result<std::uint64_t> seek(InodeNumber inode, std::uint64_t offset, SeekWhat what) = 0;

@@ -113,8 +113,9 @@ class VolumeImpl final : public Volume {
                  WriteFlags flags) override {
     return files_.write(inode, offset, bytes, flags);
   }
-  Result<> check_write(InodeNumber inode, std::uint64_t bytes) override {
-    return files_.check_write(inode, bytes);
+  Result<std::uint64_t> check_write(InodeNumber inode, std::uint64_t bytes,
+                                    std::uint64_t kept_bytes) override {
+    return files_.check_write(inode, bytes, kept_bytes);
   }
   Result<> allocate(InodeNumber inode, AllocateMode mode, std::uint64_t offset,
                     std::uint64_t length) override {

@@ -171,7 +171,8 @@ TEST_F(ChecksDeathTest, dirty_bytes_below_zero) {
   open_store();
   NACRE_ASSERT_OK(store_->file(2).write(0, Bytes(5, 'a')));
   EXPECT_EQ(store_->cache().dirty_bytes(), 5u);
-  EXPECT_STOPS(store_->cache().change_dirty_bytes(-6), "-1 bytes are dirty, after a change by -6");
+  EXPECT_STOPS(store_->cache().change_dirty_bytes(-6, 0),
+               "-1 bytes are dirty, after a change by -6");
 }
 
 TEST_F(ChecksDeathTest, a_load_that_ends_twice) {

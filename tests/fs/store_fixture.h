@@ -232,6 +232,7 @@ class TestStore final : public fs::CommitSource, public fs::DurableObserver {
     if (dirty.empty()) moved_.clear();
     return dirty;
   }
+  std::uint64_t flushed_bytes() const override { return cache_->flushed_bytes(); }
   void durable_state_changed(fs::InodeNumber inode) override {
     std::lock_guard lock(mutex_);
     changed_.insert(inode);

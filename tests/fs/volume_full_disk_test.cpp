@@ -171,7 +171,7 @@ TEST_F(VolumeFullDisk, what_the_kernel_took_waits_for_room) {
   NACRE_EXPECT_OK(sync(file));
   fill_from_outside();
   EXPECT_CODE(no_space, volume().write(file, 0, as_bytes("x"), {}));
-  EXPECT_CODE(no_space, volume().check_write(file, 1));
+  EXPECT_CODE(no_space, volume().check_write(file, 1, 0));
   NACRE_EXPECT_OK(write_back(file, noise(3u << 20, 1)));
   EXPECT_CODE(no_space, sync(file));
   EXPECT_CODE(no_space, sync(file));
@@ -180,6 +180,30 @@ TEST_F(VolumeFullDisk, what_the_kernel_took_waits_for_room) {
   NACRE_EXPECT_OK(sync(file));
   lose_power();
   expect_noise("f", 3u << 20, 1);
+}
+
+// Once, fsync refused what the kernel took although the commit that it began freed the room.
+TEST_F(VolumeFullDisk, what_a_commit_frees_is_for_the_data_that_it_began_with) {
+  const InodeNumber cut = make_noise("cut", 8u << 20, 2), file = make_file(root, "f");
+  NACRE_EXPECT_OK(volume().sync_all());
+  fill_from_outside();
+  NACRE_EXPECT_OK(write_back(file, noise(3u << 20, 1)));
+  NACRE_EXPECT_OK(volume().change_attributes(cut, {.size = 0}));
+  NACRE_EXPECT_OK(sync(file));
+  EXPECT_GT(mounted().stats().commits.retry_count, 0u);
+  lose_power();
+  expect_noise("f", 3u << 20, 1);
+}
+
+// Each attempt must have gained something, so a disk that stays full is told at once.
+TEST_F(VolumeFullDisk, is_not_tried_again_where_nothing_is_gained) {
+  const InodeNumber file = make_file(root, "f");
+  NACRE_EXPECT_OK(sync(file));
+  fill_from_outside();
+  NACRE_EXPECT_OK(write_back(file, noise(3u << 20, 1)));
+  EXPECT_CODE(no_space, sync(file));
+  EXPECT_EQ(mounted().stats().commits.retry_count, 0u);
+  backing_->erase("foreign");
 }
 
 TEST_F(VolumeFullDisk, what_the_kernel_took_keeps_nothing_from_being_deleted) {

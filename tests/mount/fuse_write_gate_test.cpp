@@ -7,8 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/mount/fuse_mount.h"
 
@@ -61,6 +63,67 @@ TEST_F(FuseWriteGate, a_log_keeps_the_lines_that_were_taken) {
   EXPECT_GT(taken, 0u);
   EXPECT_GT(refused, 1800u);
   EXPECT_LE(taken * line_size, kept_size("log") + line_size);
+}
+
+// Once, the volume was asked for a page, and took the first part of such a call.
+TEST_F(FuseWriteGate, asks_for_all_bytes_of_a_call) {
+  NACRE_NEEDS_MEMORY_VOLUME();
+  const File first = refused("first");
+  memory().limit_room(8u << 20);
+  const File file(path("f"), O_RDWR | O_CREAT);
+  const std::string large(12u << 20, 'l');
+  EXPECT_EQ(errno_of([&] { return static_cast<int>(write(file, large.data(), large.size())); }),
+            ENOSPC);
+  EXPECT_EQ(errno_of([&] { return static_cast<int>(pwrite(file, large.data(), large.size(), 7)); }),
+            ENOSPC);
+  // Neither of its parts is too large.
+  std::array<iovec, 3> parts = {};
+  for (iovec& part : parts)
+    part = {.iov_base = const_cast<char*>(large.data()), .iov_len = 4u << 20};
+  EXPECT_EQ(errno_of([&] { return static_cast<int>(writev(file, parts.data(), 3)); }), ENOSPC);
+  EXPECT_EQ(errno_of([&] { return static_cast<int>(pwritev(file, parts.data(), 3, 0)); }), ENOSPC);
+  EXPECT_EQ(kept_size("f"), 0u);
+  EXPECT_EQ(pwritev(file, parts.data(), 1, 0), 4 << 20);
+  EXPECT_EQ(fsync(file), 0);
+  EXPECT_EQ(kept_size("f"), 4u << 20);
+}
+
+// Once, the kernel held what was written over stored bytes, and the volume did not know of it.
+TEST_F(FuseWriteGate, what_write_took_over_stored_bytes_is_stored) {
+  NACRE_NEEDS_MEMORY_VOLUME();
+  constexpr std::size_t piece_size = 64u << 10;
+  put(path("f"), std::string(16u << 20, 'o'));
+  const File file(path("f"), O_RDWR);
+  ASSERT_EQ(fsync(file), 0);
+  const File first = refused("first");
+  memory().limit_room(4u << 20);
+  std::size_t taken = 0, refused = 0;
+  const std::string piece(piece_size, 'n');
+  for (std::size_t i = 0; i < 256; ++i) {
+    const auto at = static_cast<off_t>(i * 37 % 256 * piece_size);
+    const bool is_taken = pwrite(file, piece.data(), piece_size, at) == piece_size;
+    ++(is_taken ? taken : refused);
+  }
+  EXPECT_EQ(fsync(file), 0);
+  EXPECT_GT(taken, 0u);
+  EXPECT_GT(refused, 0u);
+}
+
+// The room of a call to one file is promised to no other.
+TEST_F(FuseWriteGate, what_write_took_for_several_files_is_stored) {
+  NACRE_NEEDS_MEMORY_VOLUME();
+  const File first = refused("first");
+  memory().limit_room(16u << 20);
+  std::vector<File> files;
+  std::size_t taken = 0;
+  for (int i = 0; i < 12; ++i) {
+    files.emplace_back(path("f" + std::to_string(i)), O_RDWR | O_CREAT);
+    if (write_errno(files.back(), 3u << 20) == 0) ++taken;
+  }
+  for (const File& file : files)
+    EXPECT_EQ(fsync(file), 0);
+  EXPECT_GT(taken, 1u);
+  EXPECT_LT(taken, 6u);
 }
 
 TEST_F(FuseWriteGate, stays_closed_until_there_is_room) {

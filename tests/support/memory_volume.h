@@ -113,7 +113,8 @@ class MemoryVolume final : public fs::Volume {
   }
   Result<> write(InodeNumber inode, std::uint64_t offset, ByteView bytes,
                  fs::WriteFlags flags) override;
-  Result<> check_write(InodeNumber inode, std::uint64_t bytes) override;
+  Result<std::uint64_t> check_write(InodeNumber inode, std::uint64_t bytes,
+                                    std::uint64_t kept_bytes) override;
   Result<> allocate(InodeNumber inode, AllocateMode mode, std::uint64_t offset,
                     std::uint64_t length) override;
   Result<std::uint64_t> seek(InodeNumber inode, std::uint64_t offset, SeekWhat what) override;

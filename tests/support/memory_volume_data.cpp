@@ -108,14 +108,16 @@ bool MemoryVolume::take_room(std::uint64_t bytes) {
   return true;
 }
 
-Result<> MemoryVolume::check_write(InodeNumber inode, std::uint64_t bytes) {
+Result<std::uint64_t> MemoryVolume::check_write(InodeNumber inode, std::uint64_t bytes,
+                                                std::uint64_t kept_bytes) {
   std::shared_lock lock(tree_);
   NACRE_ASSIGN(Node * node, find(inode));
   std::lock_guard data_lock(node->data_mutex);
   if ((node->attributes.flags & metadata::inode_flag_immutable) != 0) {
     return fail(ErrorCode::not_permitted);
   }
-  return room_bytes() < bytes ? fail(ErrorCode::no_space) : Result<>();
+  if (room_bytes() < kept_bytes + bytes) return fail(ErrorCode::no_space);
+  return bytes;
 }
 
 Result<> MemoryVolume::write(InodeNumber inode, std::uint64_t offset, ByteView bytes,
