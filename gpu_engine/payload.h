@@ -112,7 +112,7 @@ struct Payload {
   std::uint64_t input_size = 0;
   Byte* output = nullptr;
   std::uint64_t output_size = 0;
-  VolumeId volume_id = {};  // first part of every AAD
+  VolumeId volume_id = {};  // first part of each record's AAD; no other operation uses it
   MessageOrder order = MessageOrder::soonest;
   std::vector<Message> messages;
   // The results of the last run, in the order of messages. If all messages came by add(), there is
