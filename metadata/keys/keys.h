@@ -73,8 +73,8 @@ class KeyTree {
   // number, becomes the current one. All threads see both changes at the same moment.
   void begin_rotation(SecretBytes volume_key, EpochKey epoch,
                       std::optional<engine::Sha256Digest> previous_superblock);
-  // Forgets everything except the current epoch and the volume key. Nothing that was sealed under
-  // an older epoch can be opened from then on.
+  // Forgets everything except the current epoch and the volume key. From then on, this tree opens
+  // nothing that was sealed under an older epoch.
   void end_rotation();
 
   // Returns the key of the records of one write session. Keys are cached, up to a bound. Error:
