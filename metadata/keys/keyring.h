@@ -108,11 +108,11 @@ struct PassphraseLock {
   engine::Argon2Parameters kdf = {};
   Bytes salt;
   Bytes sealed_private_key;  // empty if it has no key pair, as it may be in format 2
-  // In format 1 only. None if the volume key was changed without the passphrase.
+  // In the form of format 1 only. None if the volume key was changed without the passphrase.
   std::optional<engine::Sha256Digest> mac;
-  // In format 2 only, and always there. It commits to the passphrase.
+  // In the form of format 2 only, and always there. It commits to the passphrase.
   std::optional<engine::Sha256Digest> check;
-  // In format 2 only. Empty if the volume key was changed without the passphrase.
+  // In the form of format 2 only. Empty if the volume key was changed without the passphrase.
   Bytes sealed_volume_key;
   // Only together with the seal: the fingerprint of the previous volume key, if it was known.
   std::optional<engine::Sha256Digest> follows;
