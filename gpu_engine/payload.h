@@ -26,8 +26,8 @@ enum class Operation : std::uint8_t {
   seal,
   // record -> plain bytes. Order: CRC, tag, identity, decompress. Uses key. When check_identity is
   // set, the record's identity must equal identity (else tampered). The stream must decode to
-  // exactly the plain size that the record names, which must fit output_capacity. codec: a hint,
-  // the codec that the record probably has; none: not known.
+  // exactly the plain size that the record names, which must fit output_capacity. codec is a hint,
+  // the codec that the record probably has; Codec::none if that is not known.
   unseal,
   // plain bytes -> codec stream, and back (output_capacity = exact plain size for decompress).
   compress,
@@ -37,7 +37,8 @@ enum class Operation : std::uint8_t {
   // bytes -> bytes under key and iv. With the key of a block cipher and a mode, the output is as
   // long as the input, which is whole blocks for ECB and CBC. With the key of a suite, the output
   // is the ciphertext and then the tag, over aad too; the nonce is the first nonce_size_bytes of
-  // iv. Input and output may be the same memory.
+  // iv, and must never be used twice under one key, nor be that of a record (seal, reseal) under
+  // the same key. Input and output may be the same memory.
   encrypt,
   // The reverse of encrypt. tampered when a tag does not match; the output is then zeros.
   decrypt,
@@ -99,8 +100,8 @@ enum class MessageOrder : std::uint8_t {
   // The order in which the payload ends soonest: the longest serial messages come first.
   soonest,
   // Messages begin in the order of Payload::messages, each on one thread, on the cpu. With one
-  // thread each message ends before the next begins. The exception are neighbours that are serial
-  // messages of one block cipher: serial_lane_count() of them begin together.
+  // thread, each message ends before the next begins, with one exception: of neighbours that are
+  // serial messages of one block cipher, serial_lane_count() begin together.
   as_given,
 };
 
@@ -111,7 +112,7 @@ struct Payload {
   std::uint64_t input_size = 0;
   Byte* output = nullptr;
   std::uint64_t output_size = 0;
-  VolumeId volume_id = {};  // first part of every AAD
+  VolumeId volume_id = {};  // first part of each record's AAD; no other operation uses it
   MessageOrder order = MessageOrder::soonest;
   std::vector<Message> messages;
   // The results of the last run, in the order of messages. If all messages came by add(), there is
@@ -131,8 +132,9 @@ struct Payload {
   std::uint32_t add_rsa_private_key(ByteView der);
   std::uint32_t add_key(const KeyUse& use, ByteView key);
   void clear();  // keeps arenas, volume_id, order and capacity, wipes the key arena
-  // Ends the process when a message's input or output lies outside the arenas: for callers that lay
-  // out the messages themselves. A backend gives such a message an error as its result.
+  // Ends the process when a message's input or output lies outside the arenas. It is for callers
+  // that lay out the messages themselves. (A run without this check gives such a message an error
+  // as its result.)
   void check_bounds() const;
 
   struct Key {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys of a volume's records: keys of the write sessions that its tables know, and of no
-// others. A copy of the volume that was written to (a restored backup, or a copy that was mounted)
-// has the same epoch keys, the same inode numbers and the same versions, but its sessions have
-// salts of their own. Their records would open under these keys too, but they do not belong to this
-// volume.
+// The keys of a volume's records: the keys of the write sessions that the volume's tables know, and
+// no others. A copy of the volume that was written to (a restored backup, or a copy that was
+// mounted) has the same epoch keys, the same inode numbers and the same versions, but its sessions
+// have salts of their own. Their records would open under these keys too, but they do not belong to
+// this volume.
 #pragma once
 
 #include <atomic>
@@ -27,13 +27,13 @@ class RecordKeys {
 
   const engine::VolumeId& volume_id() const { return keys_->volume_id(); }
 
-  // Returns the key that opens the record with this header. It is asked for each record: the answer
-  // for one record of a session says nothing about the others. Errors:
-  //   tampered  No session of this salt and epoch has a row. Or the volume's keys were rotated, and
-  //             this record of an older epoch did not exist when the rotation began
-  //             (genuine_records.h), although its CRC is right.
-  //   corrupt   The CRC of such a record, or the session's row, is wrong; or the epoch is not in
-  //             the keyring.
+  // Returns the key that opens the record with this header. Call it for each record: one record of
+  // a session may count and another one not. Errors:
+  //   tampered  No session of this salt and epoch has a row. Or the record is of an older epoch,
+  //             the current one is of format 2, and these bytes were not there when the rotation
+  //             began (genuine_check.h). Or they are not those that a survey found (heed_survey()).
+  //   corrupt   The record would be tampered, but its CRC is wrong, too; or the session's row is
+  //             damaged; or the epoch is not in the keyring.
   // Other errors are those of the database.
   Result<std::shared_ptr<const metadata::KeyTree::SessionKey>> find(
       const engine::RecordHeader& header, ByteView record) const;
@@ -47,12 +47,11 @@ class RecordKeys {
   };
   Result<> authenticate(const engine::RecordHeader& header, ByteView record, Opener& opener) const;
 
-  // Makes a session known: one that has just got its row, or one that a repair is about to give a
-  // row.
+  // Makes a session known that has just got its row, or that a repair is about to give a row.
   void admit(const engine::SessionSalt& salt, std::uint32_t epoch);
 
-  // While a survey of digests is under way, a record that has a digest counts only with it, also
-  // under the current epoch.
+  // While a survey makes digests (docs/FORMAT.md, "Records of older epochs"), a record of the
+  // current epoch that has one already counts only if its bytes have that digest.
   void heed_survey(bool is_under_way) { is_surveyed_ = is_under_way; }
 
  private:

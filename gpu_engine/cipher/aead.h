@@ -30,17 +30,17 @@ class AeadKey {
   virtual void seal(ByteView nonce, ByteView aad, ByteView in, MutableByteView out,
                     MutableByteView tag) const = 0;
   // Checks the tag and decrypts in into out, which may be the same memory. tampered when the tag
-  // does not match; out then holds zeros. Even if this throws, out never holds plain bytes whose
-  // tag has not been checked.
+  // does not match; out then holds zeros. When the call has ended, also by an exception, out holds
+  // no plain bytes whose tag was not checked. While the call runs, it may hold such bytes, so no
+  // other thread may read it.
   virtual Result<void> open(ByteView nonce, ByteView aad, ByteView in, ByteView tag,
                             MutableByteView out) const = 0;
 
   // open() into two places: head, and the place that rest() returns for the other in.size() -
-  // head.size() bytes. rest() is called once, when head holds its plain bytes. These bytes are not
-  // verified yet, so rest() may use them to choose the place and for nothing else. rest() must not
-  // throw. head.size() <= in.size(); neither place overlaps in. When the tag does not match, or
-  // anything is thrown, both places hold zeros. Only where opens_in_two() is true: for suites of
-  // GCM.
+  // head.size() bytes. rest() is called once, when head holds its plain bytes. These are not
+  // verified yet: rest() may use them only to choose the place. rest() must not throw. head.size()
+  // <= in.size(); neither place overlaps in. When the tag does not match, or anything is thrown,
+  // both places hold zeros. Only where opens_in_two() is true: for suites of GCM.
   using ChooseRest = std::function<MutableByteView()>;
   virtual bool opens_in_two() const { return false; }
   virtual Result<void> open_in_two(ByteView nonce, ByteView aad, ByteView in, ByteView tag,

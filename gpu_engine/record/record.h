@@ -64,8 +64,8 @@ inline constexpr std::size_t record_header_size_bytes = sizeof(RecordHeader);
 inline constexpr std::size_t record_aad_header_size_bytes = offsetof(RecordHeader, crc32);
 inline constexpr std::size_t record_size_bytes_min =
     record_header_size_bytes + sizeof(RecordBodyHeader) + tag_size_bytes_min;
-// record_size_bound() of chunk_size_bytes_max plain bytes, the most that a record holds, under the
-// padding and the suite that add most. A header with a larger size is corrupt.
+// The size of the largest record: record_size_bound() for chunk_size_bytes_max plain bytes, under
+// the padding and the suite that add most. A header with a larger size is corrupt.
 inline constexpr std::size_t record_size_bytes_max =
     record_header_size_bytes + 1081344 + tag_size_bytes_max;
 
@@ -80,12 +80,12 @@ std::uint64_t padded_size(Padding padding, std::uint64_t body_size);
 std::uint64_t sealed_body_size(CipherSuite suite, Padding padding, std::uint64_t body_size);
 
 // The most bytes that a record of plain_size bytes can take under any codec. The sealer uses
-// Codec::none when a stream would be larger than its input.
+// Codec::none when a stream would not be smaller than its input.
 std::size_t record_size_bound(CipherSuite suite, Padding padding, std::size_t plain_size);
 
 // Parses and checks the clear header at the front of bytes: magic, version, reserved fields, and
 // that stored_size is at least record_size_bytes_min and at most bytes.size() and
-// record_size_bytes_max. corrupt, or unsupported for a later version. Does not check the CRC.
+// record_size_bytes_max. Does not check the CRC. Errors: corrupt; unsupported for a later version.
 Result<RecordHeader> parse_record_header(ByteView bytes);
 
 // The check that needs no key: parse_record_header(), then the CRC. The error's text says which of

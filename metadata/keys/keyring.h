@@ -18,7 +18,7 @@
 //     "mac": "64 hex digits",
 //     "previous_superblock": "64 hex digits",   only while the volume is rotated: SHA-256 of the
 //                                               canonical dump, without mac and crc32, of the one
-//                                               superblock that counts under that key
+//                                               superblock that counts under the previous key
 //     "previous_volume_key": "base64",          only while the volume is rotated: sealed under
 //                                               volume_subkey("previous volume key"),
 //                                               AAD: volume id [16]
@@ -73,9 +73,9 @@
 //   a passphrase without              | only the pinned KeyTree::fingerprint()
 //   a bare RSA key                    | only the pinned KeyTree::fingerprint()
 //
-// A program that changes the volume key wraps the new one for every passphrase too, but cannot make
-// the MACs of passphrases that it was not given. Such a recipient has none until its passphrase is
-// used to open the volume for writing.
+// A program that changes the volume key wraps the new one for every passphrase that has a key pair,
+// but cannot make the MACs or seals of passphrases that it was not given. The recipients of these
+// have none until the passphrase is used to open the volume for writing.
 #pragma once
 
 #include <cstdint>
@@ -108,17 +108,17 @@ struct PassphraseLock {
   engine::Argon2Parameters kdf = {};
   Bytes salt;
   Bytes sealed_private_key;  // empty if it has no key pair, as it may be in format 2
-  // In format 1 only. None if the volume key was changed without the passphrase.
+  // In the form of format 1 only. None if the volume key was changed without the passphrase.
   std::optional<engine::Sha256Digest> mac;
-  // In format 2 only, and always there. It commits to the passphrase.
+  // In the form of format 2 only, and always there. It commits to the passphrase.
   std::optional<engine::Sha256Digest> check;
-  // In format 2 only. Empty if the volume key was changed without the passphrase.
+  // In the form of format 2 only. Empty if the volume key was changed without the passphrase.
   Bytes sealed_volume_key;
-  // Together with that: the fingerprint of the volume key before this one, if it was known.
+  // Only together with the seal: the fingerprint of the previous volume key, if it was known.
   std::optional<engine::Sha256Digest> follows;
 };
-// A recipient of a kind that this version does not know. It is kept as it is, and opens nothing
-// here.
+// A recipient of a kind that this version does not know. This version keeps it as it is, and cannot
+// open a volume with it.
 struct OtherKind {
   std::uint16_t number = 0;
   Bytes body;
@@ -150,15 +150,16 @@ struct Keyring {
   std::optional<engine::Sha256Digest> previous_superblock;
 };
 
-// Whether the last epoch is of format 2. Everything new is sealed under the last epoch, so it is of
-// that format.
+// Whether the last epoch is of format 2. Everything new is sealed under the last epoch, and so in
+// its format.
 bool is_of_format_2(const Keyring& keyring);
 // False for a passphrase's recipient that lacks what only the passphrase can make (in format 1 the
 // MAC, in format 2 the seal), because the volume key was changed without the passphrase.
 bool is_confirmed(const Recipient& recipient);
 
-// What a passphrase gives its recipient of format 2. It is enough to seal another volume key for
-// the recipient, and to open the one that is sealed. Opening a keyring gives it.
+// What is derived from a passphrase for its recipient of format 2 (passphrase_seal.h). With it, the
+// volume key that is sealed for the recipient can be opened, and another one sealed. Opening a
+// keyring with a passphrase gives it.
 struct RecipientSeal {
   engine::Sha256Digest fingerprint = {};
   engine::Sha256Digest check = {};
@@ -171,8 +172,8 @@ struct RecipientSeal {
 // A secret that opens a volume: a passphrase, or the private key of an RSA recipient.
 using VolumeSecret = std::variant<SecretBytes, engine::RsaPrivateKey>;
 
-// The cost that the derivation of passphrases' keys may have before anything shows that the keyring
-// is genuine. An attacker who can write to the keyring chooses the cost in it.
+// What deriving keys from passphrases may cost while nothing shows yet that the keyring is genuine:
+// an attacker who can write to the keyring chooses the costs in it.
 struct KdfLimit {
   std::uint64_t work_kib = 16u << 20;   // memory times passes, over all passphrases that are tried
   std::uint64_t memory_kib = 1u << 20;  // of one
@@ -220,15 +221,15 @@ Result<Unverified<Keyring>> parse_keyring(ByteView text);
 
 // What opening a keyring gives for changing its recipients (keyring_recipients.h).
 struct KeyringAccess {
-  SecretBytes volume_key;           // wiped with this object; used only for that
+  SecretBytes volume_key;           // only for changing recipients; wiped with this object
   std::size_t recipient_index = 0;  // of the recipient that opened it
   // Whether a passphrase opened it for whose recipient is_confirmed() is false.
   bool is_unconfirmed = false;
-  // What that recipient becomes when the keyring is next written: it gets the MAC or the seal that
-  // was missing, and the form of the keyring's format. None if the recipient has both already.
+  // What that recipient becomes when the keyring is next written: with the MAC or seal that was
+  // missing, and in the form of the keyring's format. None if there is nothing to change.
   std::optional<Recipient> completed;
-  // The fingerprint of the volume key that this one follows, if the passphrase itself vouches for
-  // that.
+  // The fingerprint of the volume key that this one follows, if a passphrase opened the keyring and
+  // its MAC or seal vouches for that.
   std::optional<engine::Sha256Digest> follows;
   std::optional<RecipientSeal> seal;  // of a passphrase
 };
@@ -237,11 +238,13 @@ struct OpenedKeyring {
   KeyringAccess access;
 };
 // Finds the recipient of this secret, opens the volume key and the epoch keys, and checks the MACs
-// on the way. If this succeeds, what the keyring claims is genuine. That it is the holder's own
-// volume is shown only if is_unconfirmed is false. A passphrase is tried with every passphrase's
-// recipient, the cheapest first, within the limit. Errors: wrong_key (whatever keeps a passphrase
-// of format 2 from the volume key), tampered (also if a recipient is there twice), out_of_memory,
-// not_permitted (not all were tried, because of the limit).
+// on the way. If this succeeds, all that the keyring claims was written by a holder of its volume
+// key. That this key is that of the user's own volume is shown only if a passphrase opened it and
+// is_unconfirmed is false: with a private key, only the pinned fingerprint shows that. A passphrase
+// is tried with every passphrase's recipient, the cheapest first, within the limit. Errors:
+// wrong_key (whatever keeps a passphrase of format 2 from the volume key), tampered (also if a
+// recipient is there twice), out_of_memory, not_permitted (not all were tried, because of the
+// limit).
 Result<OpenedKeyring> open_keyring(const Unverified<Keyring>& keyring, const VolumeSecret& secret,
                                    const KdfLimit& limit = kdf_limit());
 

@@ -4,8 +4,8 @@
 //
 //   1. "keyring" is replaced, then "keyring.copy", each as a whole and durably (two_copies.h)
 //   2. the database's row keyring_generation gets the new generation, durably
-//   3. what the replaced files held is overwritten, if the file system writes in place and no
-//      other name leads to them
+//   3. what the replaced files held is overwritten with zeros, unless another name leads to
+//      them; on a file system that does not write in place, that erases nothing
 //
 // Opening takes the copy of the higher generation, and refuses a keyring older than the row. So the
 // order has these effects:
@@ -18,8 +18,10 @@
 //   after 2. is durable                | the new keyring. An old one that is put back is refused
 //
 // In the other order, power lost between the row and the files would leave a volume that no secret
-// opens. The caller learns of the success only after 2. So a secret that was removed is never
-// reported as gone while an old file could still be put back.
+// opens. The caller learns of the success only after 2. So a secret is never reported as removed
+// while the volume would still accept the old keyring if it were put back. The keyring with which a
+// rotation begins is the exception: rotate() takes only step 1, its caller takes step 2, and
+// nothing is overwritten.
 #pragma once
 
 #include <functional>
@@ -48,8 +50,8 @@ class KeyringKeeper {
   std::uint64_t generation() const NACRE_EXCLUDES(mutex_);
 
   // Puts next in place of the current keyring. The caller vouches for next. Error: invalid_argument
-  // unless its generation is the next one. After any other error, next may or may not have taken
-  // its place: current() says which keyring counts, and the message says what to do.
+  // unless next's generation follows the current one. After any other error, next may or may not
+  // have taken its place: current() says which keyring counts, and the message says what to do.
   Result<> replace(const Keyring& next) NACRE_EXCLUDES(mutex_);
 
   // The same for a text from a client that knows the volume key but is not trusted beyond that.
@@ -60,9 +62,9 @@ class KeyringKeeper {
 
   // Begins a rotation. make gets the current keyring and returns the next one together with its
   // keys. The next keyring is written under the new volume key. taken is called once both copies
-  // are durable, before any other thread can change anything; note_generation() must follow. If
-  // writing fails, it is unknown which of the two keyrings will count: then every later change is
-  // refused until the volume is opened anew.
+  // are durable, before any other thread can change the keyring. The caller must then call
+  // note_generation(). If writing fails, it is unknown which of the two keyrings will count, so
+  // every later change is refused until the volume is opened anew.
   using MakeKeyring = std::function<Result<KeyringRotation>(const Keyring& current)>;
   // around, if it is given, gets the new keyring's keys and a function, commit, that writes the
   // keyring and calls taken. It calls commit once or not at all. Before and after that call no

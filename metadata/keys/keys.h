@@ -39,18 +39,20 @@ SecretBytes derive_volume_subkey(const engine::VolumeId& volume_id, ByteView vol
 
 // The tree:
 //   volume key (32 random bytes, wrapped for each recipient)
-//     +- "superblock mac", "keyring mac", "epoch wrap", "fingerprint": derive_volume_subkey()
+//     +- "superblock mac", "keyring mac", "epoch wrap", "previous volume key", "fingerprint" and
+//     |    three of repairs (docs/FORMAT.md, "Keys"): derive_volume_subkey()
 //     +- wraps each epoch key (random; as long as its suite's key)
 //          +- write session: HKDF(epoch key, salt, "nacre write session " + suite name)
 //          +- database file: HKDF(epoch key, file salt, "nacre database file"), 32 bytes; of an
 //             epoch of format 2 "nacre database file 2 " (of a padded file "nacre padded database
 //             file 2 ") and the file's name
 //
-// While a rotation runs, the tree also has an older epoch and the volume key before this one: data
-// that was made with them is still opened, and nothing new is made with them.
+// While a rotation runs, the tree also has an older epoch and the previous volume key. Data that
+// was made with them is still opened, and nothing new is made with them.
 //
-// Thread-safe; nothing that it returns points into it. Keys are wiped when the tree is freed, and
-// the keys of an older epoch as soon as the rotation has ended.
+// Thread-safe; nothing that it returns points into it. The tree's keys are wiped when it is freed,
+// those of an older epoch already when the rotation has ended. A caller that still holds a key, or
+// a SessionKey, keeps its memory until it lets go.
 class KeyTree {
  public:
   // epochs has at least one entry, and no number twice. previous_volume_key is empty except during
@@ -71,8 +73,8 @@ class KeyTree {
   // number, becomes the current one. All threads see both changes at the same moment.
   void begin_rotation(SecretBytes volume_key, EpochKey epoch,
                       std::optional<engine::Sha256Digest> previous_superblock);
-  // Forgets everything except the current epoch and the volume key. Nothing that was sealed under
-  // an older epoch can be opened from then on.
+  // Forgets everything except the current epoch and the volume key. From then on, this tree opens
+  // nothing that was sealed under an older epoch.
   void end_rotation();
 
   // Returns the key of the records of one write session. Keys are cached, up to a bound. Error:
@@ -83,30 +85,34 @@ class KeyTree {
   };
   Result<std::shared_ptr<const SessionKey>> session_key(std::uint32_t epoch,
                                                         const engine::SessionSalt& salt) const;
-  // Whether the epoch comes before the current one and the current one is of format 2. Then nothing
-  // of the epoch counts that was not there when the current one began.
+  // Whether the current epoch is of format 2 and this epoch comes before it. Then only those
+  // records of this epoch count that were there when the current one began, and none of its files
+  // under db/.
   bool is_superseded(std::uint32_t epoch) const;
   // The format of an epoch. Error: corrupt if the epoch is unknown.
   Result<EpochFormat> epoch_format(std::uint32_t epoch) const;
-  // Returns the key of one file under db/, always of aes-256-gcm, 32 bytes. name is the one that
-  // the file has for good; format 1 leaves it out. A padded file (FileHeader::is_padded) has
-  // another key than one that is not padded; format 1 has no padded files.
+  // Returns the key of one file under db/: 32 bytes, for aes-256-gcm whatever the epoch's suite.
+  // name is the file's lasting name (lasting_file_name()); in format 1 the key does not depend on
+  // it. A padded file (FileHeader::is_padded) has another key than one that is not padded; format 1
+  // has no padded files.
   Result<SecretBytes> database_file_key(std::uint32_t epoch, ByteView file_salt,
                                         std::string_view name, bool is_padded = false) const;
-  // A subkey of the volume key: "superblock mac", "keyring mac", "epoch wrap", "fingerprint".
+  // derive_volume_subkey() of the volume key.
   SecretBytes volume_subkey(std::string_view purpose) const;
-  // The same of the volume key before this one; none except during a rotation.
+  // The same of the previous volume key; none except during a rotation.
   std::optional<SecretBytes> previous_volume_subkey(std::string_view purpose) const;
-  // The digest of the one superblock that counts under the volume key before this one
-  // (superblock_digest()). An attacker who knew that key can still make others. None except during
-  // a rotation, and none if the rotation was begun by a program that stored no digest.
+  // The digest (superblock_digest()) of the one superblock that counts under the previous volume
+  // key. Any other was made by an attacker who has that key, or was put back. None except during a
+  // rotation, and none if the rotation was begun by a program that stored no digest.
   std::optional<engine::Sha256Digest> previous_superblock() const;
-  // The value that known_volumes pins: SHA-256 over volume id and a subkey. It is not secret.
+  // The value that known_volumes pins: SHA-256 of the volume id and the subkey "fingerprint". It is
+  // not secret.
   engine::Sha256Digest fingerprint() const;
-  // The fingerprint of the volume key before this one. That it is in the keyring shows only that
-  // the maker of the keyring had both keys. A former recipient had the older key too, so a caller
-  // that knows the volume by it takes the new key for its successor only if a passphrase or the
-  // user vouches for that (docs/SECURITY.md, "How other machines learn the new fingerprint").
+  // The fingerprint of the previous volume key. That the keyring holds this key shows only that the
+  // maker of the keyring had both keys, and a former recipient had the older one, too. So a caller
+  // that knows the volume by the older key takes the new one for its successor only if a passphrase
+  // or the user vouches for that (docs/SECURITY.md, "How other machines learn the new
+  // fingerprint").
   std::optional<engine::Sha256Digest> previous_fingerprint() const;
 
  private:

@@ -15,14 +15,13 @@ namespace nacre::metadata {
 RecipientSeal derive_recipient_seal(const PassphraseKeys& keys, const engine::VolumeId& volume_id,
                                     ByteView public_key);
 
-// Gives the recipient the volume key under that seal. Removes the MAC of format 1, and the volume
-// key that another recipient of the volume may have wrapped with RSA. follows is the fingerprint of
-// the volume key before this one, if that is known. The recipient must have a passphrase, and seal
-// must be that passphrase's.
+// Seals the volume key for the recipient. Removes the recipient's MAC of format 1, and the volume
+// key that may be wrapped for its RSA key. follows is the fingerprint of the previous volume key,
+// if that is known. The recipient must have a passphrase, and seal must be that passphrase's.
 Result<void> seal_volume_key(Recipient& recipient, const engine::VolumeId& volume_id,
                              const RecipientSeal& seal, ByteView volume_key,
                              const std::optional<engine::Sha256Digest>& follows);
-// Error: wrong_key for everything that does not open, always with the same message.
+// Error: wrong_key with one and the same message, whatever it is that does not open.
 Result<SecretBytes> unseal_volume_key(const Recipient& recipient, const engine::VolumeId& volume_id,
                                       const RecipientSeal& seal);
 

@@ -2,9 +2,12 @@
 // The key of one file under db/, and what binds its pages and frames to their place.
 //
 // The additional data of every page and frame are: volume id, salt, file number, file class, then
-// the page's or frame's own fields. So nothing opens in another volume, another file or another
-// place. The key of format 2 is bound to the file's name as well (lasting_file_name()), and to
-// whether the file is padded.
+// the page's or frame's own fields. So nothing opens in another volume, at another place of its
+// file, or in a file of another class, number or salt. Files without a number (CURRENT, IDENTITY
+// and the like) have the number 0: as whole files they open under each other's names in format 1.
+// In format 2 the key depends on the file's name as well (lasting_file_name()), and on whether the
+// file is padded. An older state of a file, or a file of the same name from another branch of
+// history, does open here; log_chain.h and the manifest tell these apart.
 #pragma once
 
 #include <memory>
@@ -22,16 +25,18 @@ namespace nacre::metadata {
 // Immutable, thread-safe.
 class FileSeal {
  public:
-  // For a new file: takes the current epoch and draws a random salt. padding is the volume's;
-  // format 1 knows none.
+  // For a new file: takes the current epoch and draws a random salt. padding is the volume's; files
+  // of format 1 are not padded, whatever it is.
   static Result<FileSeal> create(const KeyTree& keys, std::string_view path,
                                  engine::Padding padding);
-  // The same with a salt that a file of another epoch has, whose content the new file gets. The
-  // epoch's key is another, so the file's key is, too.
+  // The same with the salt of an older epoch's file, whose content the new file gets. The epochs
+  // have different keys, and so have the two files. The caller takes care that no two files of one
+  // name and salt are sealed under one epoch: they would share key and nonces.
   static Result<FileSeal> create_with_salt(const KeyTree& keys, std::string_view path,
                                            engine::Padding padding, const FileSalt& salt);
-  // For an existing file, from its header. Error: tampered if volume, class or format do not fit
-  // keys and path, or if the file is of an older epoch and the current one is of format 2.
+  // For an existing file, from its header. Errors: tampered if volume, class or format do not fit
+  // keys and path, or if the file is of an older epoch and the current one is of format 2; corrupt
+  // if the epoch is unknown; those of decode_file_header().
   static Result<FileSeal> open(const KeyTree& keys, std::string_view path, ByteView header_bytes);
 
   const FileHeader& header() const { return header_; }
