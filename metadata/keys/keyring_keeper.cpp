@@ -79,12 +79,15 @@ Result<> KeyringKeeper::rotate(const MakeKeyring& make,
   NACRE_CHECK(next.keyring.generation == current_.generation + 1,
               "a keyring of generation {} follows one of {}", next.keyring.generation,
               current_.generation);
+  ReplacedFiles replaced(*directory_);
   const auto commit = [&]() NACRE_REQUIRES(mutex_) -> Result<> {
     NACRE_TRY(save_rotation(next));
     taken(next);
     return {};
   };
-  return around ? around(*next.keys, commit) : commit();
+  NACRE_TRY(around ? around(*next.keys, commit) : commit());
+  replaced.overwrite();
+  return {};
 }
 
 Result<> KeyringKeeper::save_rotation(const KeyringRotation& next) {

@@ -20,8 +20,7 @@
 // In the other order, power lost between the row and the files would leave a volume that no secret
 // opens. The caller learns of the success only after 2. So a secret is never reported as removed
 // while the volume would still accept the old keyring if it were put back. The keyring with which a
-// rotation begins is the exception: rotate() takes only step 1, its caller takes step 2, and
-// nothing is overwritten.
+// rotation begins is the exception: rotate() takes steps 1 and 3, and its caller then takes step 2.
 #pragma once
 
 #include <functional>

@@ -190,6 +190,28 @@ TEST_F(KeyringKeeperTest, overwrites_what_the_replaced_files_held) {
   EXPECT_TRUE(find_keyring(*directory)->warnings.empty());
 }
 
+// With them go the wraps of the volume key that a rotation leaves behind.
+TEST_F(KeyringKeeperTest, overwrites_the_keyring_before_a_rotation) {
+  const tests::TemporaryDirectory place;
+  const auto directory = open_posix_directory(place.path()).value();
+  ASSERT_TRUE(save_keyring(*directory, made_.keyring, *made_.keys));
+  const auto first = directory->open("keyring", OpenMode::read).value();
+  const auto second = directory->open("keyring.copy", OpenMode::read).value();
+  keeper_ = keeper_of(directory);
+  ASSERT_TRUE(keeper_->rotate(
+      [&](const Keyring& current) {
+        return begin_keyring_rotation(current, *made_.keys, engine::Sha256Digest{},
+                                      engine::CipherSuite::aes_256_gcm, EpochFormat::one, {});
+      },
+      [](const KeyringRotation&) {}, nullptr));
+  for (const auto& file : {first.get(), second.get()}) {
+    Bytes content(file->size().value());
+    ASSERT_EQ(file->read(0, content).value(), content.size());
+    EXPECT_EQ(content, Bytes(content.size()));
+  }
+  EXPECT_TRUE(find_keyring(*directory)->warnings.empty());
+}
+
 // A backup may be made of hard links: it keeps its keyring.
 TEST_F(KeyringKeeperTest, leaves_a_replaced_file_with_another_name_alone) {
   const tests::TemporaryDirectory place;
