@@ -106,7 +106,8 @@ void UringTransport::initialised(bool over_rings) noexcept {
     if (entered.error().code == ErrorCode::io) return;  // unmounted in the meantime
     if (i >= first_count) {
       // Every queue is served already, so the kernel uses them.
-      spdlog::warn("fewer threads serve io_uring: {}", entered.error().message);
+      spdlog::warn("some threads cannot serve io_uring ({}); the others serve all requests",
+                   entered.error().message);
       continue;
     }
     UringThread::refuse_rings(fd_);

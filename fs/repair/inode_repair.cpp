@@ -101,7 +101,9 @@ Result<> NameRepair::finish(std::uint64_t number, const Node& node) {
                                : number == metadata::root_inode.value ? number
                                                                       : node.parent;
   if (row.parent.value != parent) {
-    if (!node.is_made) note(fmt::format("inode {} named another parent", number));
+    if (!node.is_made) {
+      note(fmt::format("inode {} named the wrong directory as its parent", number));
+    }
     row.parent = InodeNumber{parent};
   }
   if (is_directory && row.size != node.entry_count) {

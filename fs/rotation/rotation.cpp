@@ -199,8 +199,9 @@ Result<> Rotation::reseal_database() {
     if (left.empty()) return {};
     const unsigned backups = mounted_.backups().count();
     NACRE_TRY(wait(RotationState::waiting,
-                   backups > 0 ? fmt::format("waits for the end of {} backups", backups)
-                               : fmt::format("waits until {} is gone", left.front()),
+                   backups > 0
+                       ? fmt::format("waits for the end of {} backups", backups)
+                       : fmt::format("waits until the database has removed {}", left.front()),
                    hand_pause));
   }
 }

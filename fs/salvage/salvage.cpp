@@ -253,12 +253,14 @@ class Salvage {
     const std::uint64_t needed = report_.stored_bytes + newer_bytes + newer_bytes / 8 +
                                  row_cost * rows + std::min(overhead_bytes, space.total_bytes / 8);
     if (needed <= space.available_bytes) return {};
-    return fail(ErrorCode::no_space,
-                fmt::format("{}: there is room for {} bytes, but salvage takes {} ({} of records, "
-                            "{} of newer data for lost+found, the rest for rows and as reserve); "
-                            "nothing was written",
-                            context_.target->description(), space.available_bytes, needed,
-                            report_.stored_bytes, newer_bytes));
+    return fail(
+        ErrorCode::no_space,
+        fmt::format("{}: salvage needs {} bytes of room there, but only {} are free. Nothing "
+                    "was written. Free room there, or choose a target on a larger disk. Of the "
+                    "bytes needed, {} are for records, {} for newer data in lost+found, and "
+                    "the rest for rows and as a reserve",
+                    context_.target->description(), needed, space.available_bytes,
+                    report_.stored_bytes, newer_bytes));
   }
 
   Result<> add_newer(const std::vector<const FoundRecord*>& newer) {

@@ -51,10 +51,11 @@ Result<WriteTurn> SegmentStoreImpl::take_turn(std::size_t count, std::uint64_t b
 Result<std::shared_ptr<WriteSession>> SegmentStoreImpl::draw_session() {
   NACRE_ASSIGN(auto session, begin_write_session(database_, *keys_));
   if (session_ && session->ordinal <= session_->ordinal) {
-    return fail(ErrorCode::rolled_back,
-                fmt::format("write session {} follows session {}: db/ was put back while it was "
-                            "in use",
-                            session->ordinal, session_->ordinal));
+    return fail(
+        ErrorCode::rolled_back,
+        fmt::format("the database in db/ was put back to an older state while the volume was "
+                    "in use: it gives write session {} after session {}",
+                    session->ordinal, session_->ordinal));
   }
   NACRE_CHECK(!session_ || session->epoch >= session_->epoch, "epoch {} follows epoch {}",
               session->epoch, session_->epoch);

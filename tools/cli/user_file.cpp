@@ -153,7 +153,9 @@ Result<std::string> UserFile::read() const {
   }
   if (!S_ISREG(status.st_mode) || static_cast<std::size_t>(status.st_size) > file_size_bytes_max) {
     return fail(ErrorCode::invalid_argument,
-                fmt::format("{} was not written by Nacre, or is too large: move it away", path_));
+                fmt::format("{} is not a plain file, or is too large, so Nacre did not write it: "
+                            "rename it, and Nacre makes a new one",
+                            path_));
   }
   std::ifstream file(path_, std::ios::binary);
   if (!file) return system_failure(path_);

@@ -77,8 +77,8 @@ void pin(const KnownVolume& volume, std::string_view note, bool is_copy = false)
   const auto file = pin_in_lists(volume, is_copy);
   if (!file) {
     print_warning(
-        fmt::format("the volume's fingerprint cannot be remembered ({}): a volume that "
-                    "is put in its place would not be noticed",
+        fmt::format("the volume's fingerprint cannot be remembered ({}): if another volume is put "
+                    "in its place later, this machine will not notice",
                     file.error().message));
   } else if (!note.empty()) {
     print_note(

@@ -197,8 +197,10 @@ Result<std::string> passphrase_command(LoginSource source, const std::string& vo
     return fmt::format("{} {}", asker.program,
                        fmt::format(fmt::runtime(asker.arguments), instance));
   }
-  return fail(ErrorCode::not_found,
-              "no program can ask in a window: install zenity, kdialog or ssh-askpass");
+  return fail(
+      ErrorCode::not_found,
+      "no program is installed that can ask for the passphrase in a window: install zenity, "
+      "kdialog or ssh-askpass");
 }
 
 json login_mount_state(const std::string& volume) {
