@@ -13,9 +13,10 @@
 //                    its state; the reply has the state afterwards
 //   backup           commits, and keeps the files of that commit while the connection is open; the
 //                    reply and the lines behind it name the files
-//   replace_keyring  replaces the volume's keyring by the one in the next line. Only the recipients
-//   may differ rotate, rotation…  rotation_requests.h prepare_unmount  commits everything and
-//   replies as info does; the connection stays open, and a
+//   replace_keyring  replaces the volume's keyring by the one in the next line. Only its recipients
+//                    may differ
+//   rotate, rotation…  rotation_requests.h
+//   prepare_unmount  commits everything and replies as info does; the connection stays open, and a
 //                    second line tells how the volume was closed
 //
 // Connections have threads of their own and are bounded in number, size and time, so that no client
