@@ -105,9 +105,9 @@ class Database {
                                                std::string_view at) const = 0;
 
   virtual void put(Table table, std::string_view key, std::string value) = 0;
-  // The same for a row that get() has just not found. If it is erased before freeze(), nothing is
-  // written for it. (Only if the frozen group has the key, as put or erased, the erasure is
-  // written.)
+  // The same for a row that get() has just not found. If it is erased again before freeze(),
+  // nothing is written for it. (If a group has the key already, as a row that was put or erased,
+  // the erasure is written.)
   virtual void put_new(Table table, std::string_view key, std::string value) = 0;
   virtual void erase(Table table, std::string_view key) = 0;
   // Writes rows at once, without the groups: they are durable when it returns, and rows in the
