@@ -13,10 +13,10 @@
 //
 // Errors: on no_space the ballast is given up and the step is tried again. If that does not help,
 // callers that wait get the error, the frozen group stays frozen, and the next commit tries it
-// again. So a rename or link becomes durable only when there is room for its file's data, and all
-// later changes wait with it. After a crash a renamed file is therefore never found empty. Any
-// other error stops the committer for good: health() says why, every later request gets the same
-// error, nothing is tried again, and the volume refuses changes (read_only).
+// again. So names that a rename or link moved wait until there is room for their data, and all
+// later changes wait with them: a file that a rename replaced is never found empty. Any other error
+// stops the committer for good: health() says why, every later request gets the same error, nothing
+// is tried again, and the volume refuses changes (read_only).
 #pragma once
 
 #include <atomic>
