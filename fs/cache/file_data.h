@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The content of one regular file: dirty bytes in memory over the records of the chunk map.
 //
-// size() is the size that callers see. durable_size() is the size up to which the chunk
-// map has rows, and the largest that the inode row may name; a flush raises it. Only dirty bytes
-// lie between the two. Locks are taken in this order: flush_mutex_ (one flush or resize at a time),
-// the operation lock, mutex_.
+// size() is the size that callers see. durable_size() is the size up to which the chunk map has
+// rows. The inode's row may name no larger size. A flush raises durable_size(); bytes past it are
+// dirty. Locks are taken in this order: flush_mutex_ (one flush or resize at a time), the operation
+// lock, mutex_.
 #pragma once
 
 #include <atomic>
@@ -60,8 +60,8 @@ class FileData : public std::enable_shared_from_this<FileData> {
   // Reads bytes from offset on into out. Returns the number of bytes, which is lower at the file's
   // end.
   Result<std::size_t> read(std::uint64_t offset, MutableByteView out);
-  // The same without a copy where possible: the result refers to clean chunks, and to buffer for
-  // other bytes, at their place in it.
+  // The same, but clean chunks are not copied: the result refers to them in memory. All other bytes
+  // are read into buffer, each at its place, and the result refers to buffer.
   Result<FileBytes> view(std::uint64_t offset, MutableByteView buffer);
   // Waits while the budget of dirty bytes is used up. Must not be called under the operation lock.
   // Error: too_big past 2^63 - 1.

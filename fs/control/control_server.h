@@ -13,8 +13,8 @@
 //                    its state; the reply has the state afterwards
 //   backup           commits, and keeps the files of that commit while the connection is open; the
 //                    reply and the lines behind it name the files
-//   replace_keyring  replaces the volume's keyring by the one in the next line, which may differ
-//                    from it in its recipients only
+//   replace_keyring  replaces the volume's keyring by the one in the next line. Only its recipients
+//                    may differ
 //   rotate, rotation…  rotation_requests.h
 //   prepare_unmount  commits everything and replies as info does; the connection stays open, and a
 //                    second line tells how the volume was closed
@@ -74,10 +74,10 @@ class ControlHandler {
   }
   // The transport of the kernel's requests, e.g. "/dev/fuse". Empty if it is not known.
   virtual std::string transport() { return {}; }
-  // What keeps the daemon from calls that it never makes, e.g. "seccomp", or "off". Empty if it is
-  // not known.
+  // How the daemon is kept from system calls that it does not need, e.g. "seccomp"; "off" if it is
+  // not kept from them. Empty if it is not known.
   virtual std::string sandbox() { return {}; }
-  // The messages of the log with a larger number, the oldest first.
+  // The messages of the log whose numbers are larger than the argument, the oldest first.
   virtual Result<std::vector<LogMessage>> messages_after(std::uint64_t) {
     return fail(ErrorCode::unsupported, "this mount does not keep its messages");
   }
@@ -94,12 +94,13 @@ class ControlHandler {
 
 class ControlServer {
  public:
-  // handler outlives begin_closing(). Replaces the sockets that an earlier mount with the same
-  // device number left. If the mount is not read-only, the caller holds the volume's lock, and the
-  // sockets of all earlier mounts in the volume's folder are removed.
+  // handler is used until begin_closing() returns. Removes sockets that earlier mounts left behind:
+  // those with the same device number, and, unless the mount is read-only, all in the volume's
+  // folder. For the latter the caller holds the volume's lock.
   static Result<std::unique_ptr<ControlServer>> start(const MountDescription& description,
                                                       ControlHandler& handler);
-  // Closes. For a client that prepared to unmount, the connection ends without a second line.
+  // Closes all connections. If finish() was not called, clients that prepared to unmount get no
+  // second line.
   ~ControlServer();
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;

@@ -33,7 +33,7 @@ struct FuseOptions {
   bool no_handles = false;
   bool sync_names = false;       // changes of names are durable before they are answered
   std::string fsname = "nacre";  // the volume's name in the mount table
-  unsigned thread_count = 0;     // 0: default_thread_count(); not for the rings
+  unsigned thread_count = 0;     // that read /dev/fuse; 0: default_thread_count()
   UringMode uring = UringMode::automatic;
   unsigned read_ahead_kib = 1024;  // the kernel's; only root can raise it above 128
   OwnerView owners = {};           // the owner that files are shown to have
@@ -72,11 +72,11 @@ class FuseSession {
   OpcodeCounts opcode_counts() const { return dispatcher_->counts(); }
   // Counts of what was answered so far. Called on any thread.
   RequestStats request_stats() const;
-  // Whether the volume has all writes that the kernel has sent. If the kernel's own count can be
-  // read, this covers all requests, otherwise those that were read here. Called on any thread.
+  // Whether the volume has all writes that the kernel has sent. True if the kernel says that no
+  // request waits, or if every WRITE that this process has read is answered. Called on any thread.
   bool has_all_writes() const;
-  // The error of bytes that the kernel had taken from programs and that the volume refused since
-  // the last call. Called on any thread.
+  // Returns an error if, since the last call, the volume refused bytes that the kernel had taken
+  // from programs. Called on any thread.
   Result<> take_refusal();
   // The way by which requests come: "/dev/fuse" or "io_uring". Called on any thread.
   std::string transport_name() const { return transport_->name(); }
@@ -121,7 +121,8 @@ class FuseSession {
   std::unique_ptr<ConnectionWatcher> watcher_;
 
   int event_fd_ = -1;
-  // Used by run() only: the number of requests at the last check that found new ones, and its time.
+  // Used by run() only. The last time at which the mount was seen in use, and the number of
+  // requests that had come by then.
   std::uint64_t busy_count_ = 0;
   std::chrono::steady_clock::time_point busy_until_{};
   std::atomic<bool> initialised_{false};

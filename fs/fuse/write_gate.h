@@ -35,10 +35,11 @@ class WriteGate {
   // From now on the kernel asks before each write to the file. Returns true if the kernel must be
   // told to forget the file's attributes.
   bool close(InodeNumber inode);
-  // The same, in an answer to process that gives the kernel attributes that are valid for no time.
-  // This is the only way that leaves a writer no time to go on unasked. But then a reader at the
-  // end of the file asks like a writer, too. So the first answer to another process that looks at
-  // the file gives the kernel attributes to keep, and leaves the gate ajar.
+  // The same, without a message to the kernel: the answer to process, which is about to be sent,
+  // gives the kernel attributes that are valid for no time. So there is no moment at which a writer
+  // could go on unasked. But a reader at the end of the file then asks like a writer, too. So the
+  // first answer to another process that looks at the file gives the kernel attributes to keep, and
+  // leaves the gate ajar.
   void close_with_answer(InodeNumber inode, pid_t process);
   // The same, after pages of the file were refused. The next process that asks gets the error,
   // whatever else holds. names_more: the kernel knows a larger size than the volume does.

@@ -53,8 +53,8 @@ struct VolumeOptions {
   bool background_compaction = true;
   CheckpointOptions checkpoints;
   SegmentStoreOptions store;  // codec, level, padding, chunk size: from the superblock
-  // The superblock's metadata::generation_to_note(). If a newer one was noted, the opening is
-  // refused; an opening for writing notes it. 0: neither.
+  // The superblock's metadata::generation_to_note(). If the database has noted a higher one, open()
+  // fails with rolled_back. An opening for writing notes this one. 0: nothing is compared or noted.
   std::uint64_t superblock_generation = 0;
   // Called with the opened database, which may have recovered itself, and before anything else is
   // changed. An error ends the opening.
@@ -98,8 +98,8 @@ class Mounted final : private CommitSource, private DurableObserver, private Row
       std::shared_ptr<metadata::BackingDirectory> directory,
       std::shared_ptr<const metadata::KeyTree> keys, std::uint64_t keyring_generation,
       std::unique_ptr<engine::Engine> engine, const VolumeOptions& options);
-  // The same over a database of that directory which the caller has opened, for reading only if
-  // options.read_only is set. So a test can put a layer between database and volume.
+  // The same with a database that the caller has opened in that directory. It is opened read-only
+  // exactly if options.read_only is set. So a test can put a layer between database and volume.
   static Result<std::unique_ptr<Mounted>> open_over(
       std::shared_ptr<metadata::BackingDirectory> directory,
       std::unique_ptr<metadata::Database> database, std::shared_ptr<const metadata::KeyTree> keys,
@@ -116,9 +116,9 @@ class Mounted final : private CommitSource, private DurableObserver, private Row
   // cancelled if the compactor is stopped; read_only.
   Result<CompactionReport> compact(CompactionGoal goal, const CompactionProgress& progress);
   // Commits everything, and keeps all files that this commit names until the snapshot's hold is
-  // destroyed. Until then deleting frees none of them; everything else goes on. Data that a full
-  // disk refused is not part of the snapshot. Errors: busy if backup_count_max backups are under
-  // way; read_only for a volume that is opened read-only, which needs no snapshot.
+  // destroyed. Until then deletions free no space of these files. Nothing else is held up. Data
+  // that a full disk refused is not part of the snapshot. Errors: busy if backup_count_max backups
+  // are under way; read_only for a volume that is opened read-only, which needs no snapshot.
   Result<BackupSnapshot> begin_backup();
   // Commits everything, writes a checkpoint of that state under the current epoch in segments of
   // its own, and commits again. With only_this no record of an earlier checkpoint is left. It takes
@@ -172,7 +172,7 @@ class Mounted final : private CommitSource, private DurableObserver, private Row
   std::uint64_t flushed_bytes() const override { return cache_.flushed_bytes(); }
   // DurableObserver.
   void durable_state_changed(InodeNumber inode) override;
-  // RowKeeper. An inode whose rows compaction changes is in memory only during the change.
+  // RowKeeper. If a file is not in memory, its inode is loaded for the change only.
   Result<std::size_t> change_rows(InodeNumber inode, std::span<const RowChange> changes) override;
   bool is_going(InodeNumber inode) override;
   Result<> tidy_chunk(InodeNumber inode, ChunkIndex index) override;

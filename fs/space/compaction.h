@@ -8,9 +8,10 @@
 //
 // If a record cannot be opened, it stays in place, and so does its segment.
 //
-// If the segment is of an older epoch and the mover has memory, records are read directly into the
-// engine's input. If few records are dead, only the change of the rows tells which are live.
-// Whatever fails on this path is left to the walk.
+// If the segment is of an older epoch and the mover has memory, a faster way is tried first:
+// records are read directly into the engine's input. If few records are dead, all are moved without
+// asking first whether they are live; a record that turns out to be named by no row is dead in its
+// new place. Records that cannot be moved this way are left to the ordinary walk.
 #pragma once
 
 #include <cstdint>
@@ -73,8 +74,9 @@ struct Mover {
       compaction_batch_bytes;    // bytes that are moved together; pace may change it
   MoveMemory* memory = nullptr;  // memory for batches of an older epoch, or null
   PageCache page_cache = PageCache::used;
-  // For a segment so full of what looks like records that the walk gives it up. If it is empty,
-  // such a segment stays.
+  // Asked if the walk gives a segment up, because too many places in it look like records and are
+  // none. The walk then goes by the places that rows name. Without this function such a segment is
+  // not emptied.
   NamedPlaces named_places = {};
 };
 

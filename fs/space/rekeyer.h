@@ -28,8 +28,8 @@
 namespace nacre::fs {
 
 struct RekeyOrder {
-  // The rate of bytes read and written. 0: the rate of background compaction at its bound, and no
-  // limit while nothing else reads or writes.
+  // The rate of bytes read and written. 0: without a limit while nothing else reads or writes;
+  // otherwise the rate that background compaction has when dead bytes just reach their bound.
   std::uint64_t rate_bytes_per_second = 0;
   bool at_full_speed = false;  // without any pause, even during foreground work
   // Called after each piece of work, on any lane. Its error ends the call.

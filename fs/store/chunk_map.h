@@ -50,8 +50,9 @@ class ChunkMap {
 
   // Error: missing if no row covers the chunk.
   Result<MappedChunk> find(InodeNumber inode, ChunkIndex index) const;
-  // The chunk's own row, by one look-up. None if a run covers the chunk, or if no row does. find()
-  // then looks for the run, which takes it past all deleted rows of the file before that place.
+  // The chunk's own row, by one look-up. None if a run covers the chunk, or if no row does. It is
+  // cheaper than find(), which would then search backwards for the run, past RocksDB's marks of
+  // deleted rows.
   Result<std::optional<metadata::ChunkRow>> find_own(InodeNumber inode, ChunkIndex index) const;
   // The same as find() for count chunks from first on, in one scan.
   Result<std::vector<MappedChunk>> find_range(InodeNumber inode, ChunkIndex first,
@@ -66,8 +67,8 @@ class ChunkMap {
   // The same if old is what find() returns now: nothing is looked up again.
   Result<std::int64_t> replace_chunk(InodeNumber inode, ChunkIndex index, const MappedChunk& old,
                                      const metadata::ChunkRow& row);
-  // Makes [first, first + count) a hole and joins it with one that ends at first. Extends the map
-  // if it ended at first. Returns the change of data bytes.
+  // Makes [first, first + count) a hole. If another hole ends where this one begins, the two are
+  // joined. If the map ended there, it is extended. Returns the change of data bytes.
   Result<std::int64_t> set_hole(InodeNumber inode, ChunkIndex first, std::uint64_t count);
   // Cuts the map down to size bytes: removes rows past it and shrinks the last chunk's valid sizes.
   // Returns the change of data bytes.

@@ -47,7 +47,8 @@ struct CommitScope {
   // Renames and links are held back during this flush, and with them the threads that serve such
   // requests of the kernel. So the flush must not wait for anything that the kernel has to send.
   bool moves_held = false;
-  // Names wait for this data, so the room that is kept for deletes may be used for it.
+  // Only data without which a rename or link cannot be committed. The room that is kept for deletes
+  // may be used for it.
   bool moves_only = false;
 };
 
@@ -56,8 +57,8 @@ class CommitSource {
  public:
   virtual ~CommitSource() = default;
   // Step (a): seals the dirty data of the scope into the open group. Takes operation locks itself.
-  // If a file fails, it keeps its data, and callers that asked for this file must be told. The
-  // commit of everything else goes on unless the returned error is one of the medium.
+  // A file that cannot be flushed keeps its data, and callers that asked for this file must be
+  // told. The commit of everything else goes on, unless the returned error is one of the medium.
   virtual Result<> flush(const CommitScope& scope) = 0;
   // Step (b): puts rows whose current state lives in memory (inodes, counters) into the open group.
   // Called under the exclusive operation lock. Must not wait for anything but memory.
@@ -163,8 +164,8 @@ class Committer {
   bool stopping_ NACRE_GUARDED_BY(mutex_) = false;
   Result<> health_ NACRE_GUARDED_BY(mutex_) = {};
   CommitterStats stats_ NACRE_GUARDED_BY(mutex_);
-  // Used by the commit thread only. What no_space kept from the disk: a frozen group, or files'
-  // data.
+  // Used by the commit thread only. The first two say what could not be written for lack of space:
+  // a frozen group, or data of files.
   bool frozen_left_ = false;
   bool data_left_ = false;
   bool something_left_ = false;  // the interval's commit tries it again

@@ -38,7 +38,7 @@ using metadata::RecordName;
 using metadata::RecordVersion;
 using metadata::SegmentNumber;
 
-// Whether written bytes stay in the system's page cache or pass it.
+// Whether written bytes stay in the system's page cache, or go to the disk without it.
 enum class PageCache : std::uint8_t { used, passed };
 
 inline constexpr unsigned fresh_lane_count_max = 3;
@@ -56,8 +56,9 @@ struct SegmentStoreOptions {
   // The number of bytes that one write session may seal, if that is less than the cipher suite
   // allows. At least 4 MiB and two records.
   std::uint64_t session_size_bytes_max = UINT64_MAX;
-  // The number of versions that one write session may give out. It stays below what the session's
-  // ordinal leaves room for, since threads that find no version left go on counting for a moment.
+  // The number of versions that one write session may give out. The lower bits of a version count
+  // the versions of its session. The count may pass this maximum a little, because threads that
+  // find no version left have raised it already. So the maximum is below what these bits can count.
   std::uint64_t session_version_count_max =
       (1ull << metadata::record_version_session_shift) - (1u << 20);
 };
@@ -217,10 +218,10 @@ class SegmentStore {
   // A version for bytes that are not sealed into a record (inlined patches). If the session has
   // given out all of its versions, another one begins; errors are those of beginning it.
   virtual Result<RecordVersion> next_version() = 0;
-  // Draws versions for records of content that exists already, as when layers of a chunk are
-  // merged. If rows are lost, records are laid over each other in the order of their versions. So
-  // these versions are drawn when the content is fixed, and any later change of it gets a higher
-  // one. Errors as for next_version().
+  // Draws versions for records that append() makes later from content that exists already, for
+  // example when patches of a chunk are merged. If rows are lost, salvage lays records over each
+  // other in the order of their versions. So the versions are drawn while the content cannot
+  // change; the next change of it then gets a higher version. Errors as for next_version().
   virtual Result<DrawnVersions> draw_versions(std::size_t count) = 0;
   // The ordinal of the current write session. Not for a store that is read_only.
   virtual std::uint64_t session_ordinal() = 0;
@@ -251,37 +252,38 @@ class SegmentStore {
   virtual Result<SealedBatch> append_checkpoint(std::span<const SealRequest> requests) = 0;
   // Makes the next checkpoint begin a segment of its own.
   virtual void close_checkpoint() = 0;
-  // A bound, as of the last stage(): each record of a lower version is named by rows that were
-  // staged until then, or no row will ever name it.
+  // Each record with a lower version is named by a row that was staged by the last stage() or
+  // before it, or no row will ever name it.
   virtual RecordVersion settled_version() const = 0;
   // Opens records to learn what each of them is. Records of an older epoch come back sealed anew
   // under the current one, the others unchanged. The records have at most 16 MiB together.
   virtual PreparedMove prepare_move(std::span<const ByteView> records) = 0;
-  // Memory for batches of about batch_bytes of records, and for one record of any size.
+  // Memory for batches of about batch_bytes. A single larger record fits, too.
   virtual Result<MoveMemory> allocate_move_memory(std::size_t batch_bytes) = 0;
-  // The same for records that lie in the memory's input and of which at least one is of an older
-  // epoch. If fewer names than records come back, the remaining records have no room in this batch.
-  // The returned records lie in the memory until its next use.
+  // The same for records that lie in memory.input(). At least one of them must be of an older
+  // epoch. The batch may have room for only the first of the records: the number of returned names
+  // tells for how many. The returned records lie in memory until its next use.
   virtual PreparedMove prepare_move(std::span<const ByteView> records, MoveMemory& memory) = 0;
   // Like RecordKeys::authenticate().
   virtual Result<> authenticate(const engine::RecordHeader& header, ByteView record) const = 0;
-  // Appends records that prepare_move() returned, apart from the records that append() makes, so
-  // that records that have lived long stay together. Returns none if an epoch began in the
-  // meantime; the records must then be prepared again. lane is below move_lane_count_max.
+  // Appends records that prepare_move() returned. They go to other segments than the records of
+  // append(), so that records that have lived long stay together. Returns none if an epoch began in
+  // the meantime; the records must then be prepared again. lane is below move_lane_count_max.
   virtual Result<std::optional<SealedBatch>> append_sealed(std::span<const ByteView> records,
                                                            unsigned lane, PageCache page_cache) = 0;
 
   // For a rotation of keys, after the keys got another current epoch. From now on records are
   // sealed and moved under that epoch only, and no new segment holds a record of an older one.
   virtual Result<> begin_epoch() = 0;
-  // For a rotation to an epoch of format 2: begins a survey of digests, which the caller then
-  // makes, and ends it where no switch of epochs came. begin_survey() closes the segments that are
-  // being filled. Reads and appends go on.
+  // For a rotation to an epoch of format 2. begin_survey() closes the segments that are being
+  // filled. From then on append() notes digests of its records, and the caller makes those of older
+  // records with genuine_records(). end_survey() ends the survey if no switch of epochs has done
+  // so. Reads and appends go on.
   virtual Result<> begin_survey() = 0;
   virtual void end_survey() = 0;
   virtual GenuineRecords& genuine_records() = 0;
-  // After a survey, when its digests are durable: while no thread can append, calls change, which
-  // brings the keys of the next epoch, and begins a session of that epoch. Reads go on.
+  // Called after a survey, when its digests are durable. Holds up all appends, calls change, which
+  // puts the keys of the next epoch in place, and begins a session of that epoch. Reads go on.
   virtual Result<> switch_epoch(std::uint32_t next, const std::function<Result<>()>& change) = 0;
   // The codec of new records.
   virtual void set_codec(engine::Codec codec, int level) = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A write session: the salt under whose key records are sealed, from the moment when its row is
-// durable until it has sealed as much as one key may (docs/FORMAT.md, "Cipher suites").
+// A write session: a random salt, and the key that is derived from it, under which records are
+// sealed. It begins when its row is durable, and ends when the key has sealed as much as one key
+// may (docs/FORMAT.md, "Cipher suites").
 #pragma once
 
 #include <atomic>

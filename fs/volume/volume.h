@@ -51,7 +51,7 @@ struct Attributes {
   Timestamp accessed, modified, changed, born;
 };
 
-// Whether a change takes away the bits that give the rights of another user to a program's caller.
+// Which of a file's set-id bits (set-user-id, set-group-id) a change removes.
 enum class ClearSetId : std::uint8_t {
   none,
   those_that_lend,  // set-user-id, and set-group-id if the group may execute
@@ -66,8 +66,9 @@ struct AttributeChange {
   std::optional<Timestamp> accessed;
   std::optional<Timestamp> modified;
   std::optional<Timestamp> changed;
-  // Where the times come from. Append-only files take times that a write or touch(1) brings along,
-  // not times that a program chose. The kernel does not mark its own times as such.
+  // Where the times come from: from a write or touch(1) (brought_along), or from a program that
+  // names a time (chosen). Append-only files refuse chosen times. The kernel also sends times of
+  // its own, which look like chosen ones: maybe_chosen.
   enum class Times : std::uint8_t { brought_along, maybe_chosen, chosen };
   Times times = Times::brought_along;
   ClearSetId clear_set_id = ClearSetId::none;  // FATTR_KILL_SUIDGID
@@ -89,8 +90,8 @@ enum class XattrMode : std::uint8_t { set, create, replace };
 struct WriteFlags {
   ClearSetId clear_set_id = ClearSetId::none;  // FUSE_WRITE_KILL_SUIDGID
   // The writer was told long ago that the bytes are taken (FUSE_WRITE_CACHE), so a full disk is no
-  // reason to drop them. They wait in memory until there is room, within the dirty budget, and a
-  // later sync reports it. If the ballast was given up, they are refused.
+  // reason to drop them. They wait in memory, within the dirty budget, until there is room. Until
+  // then each sync of the file returns no_space. If the ballast was given up, they are refused.
   bool is_taken = false;
 };
 
@@ -180,9 +181,9 @@ class Volume {
                                            InodeNumber to, std::uint64_t to_offset,
                                            std::uint64_t length) = 0;
 
-  // Durability. done is called when the file's (or directory's) data, attributes and path are
-  // durable. That is on the commit thread, or before sync_inode() returns if they are durable
-  // already.
+  // Durability. done is called when the data, attributes and path of the file or directory are
+  // durable. It is called on the commit thread. If they are durable already, it is called on this
+  // thread, before sync_inode() returns.
   virtual void sync_inode(InodeNumber inode, std::function<void(Result<>)> done) = 0;
   // Waits until everything is durable.
   virtual Result<> sync_all() = 0;

@@ -40,7 +40,8 @@ std::uint64_t RowReader::number(std::uint64_t least, std::uint64_t most) {
   std::uint64_t value = 0;
   for (unsigned shift = 0; !failed_; shift += 7) {
     const std::uint8_t part = byte(0xff);
-    // The tenth byte may hold only the topmost bit. A last byte of zero would not be needed.
+    // The tenth byte may hold only the topmost bit. A last byte of zero is refused: each number has
+    // one encoding, the shortest.
     if ((shift == 63 && part > 1) || (shift > 0 && part == 0)) failed_ = true;
     value |= std::uint64_t{part & 0x7fu} << shift;
     if ((part & 0x80) == 0) break;

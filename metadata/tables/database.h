@@ -64,7 +64,8 @@ struct DatabaseStats {
 };
 
 // All committed rows at one moment, independent of later commits. Thread-safe. It may not outlive
-// its database. While it exists, rows that were replaced since stay on the disk.
+// its database. While it exists, the old values of rows that later commits replace stay on the
+// disk.
 class CommittedView {
  public:
   virtual ~CommittedView() = default;
@@ -104,12 +105,14 @@ class Database {
                                                std::string_view at) const = 0;
 
   virtual void put(Table table, std::string_view key, std::string value) = 0;
-  // The same for a row that get() has just not found. If no group has the key (an erased row counts
-  // as one), the row is new, and erasing it within this group leaves nothing to write.
+  // The same for a row that get() has just not found. If it is erased again before freeze(),
+  // nothing is written for it. (If a group has the key already, as a row that was put or erased,
+  // the erasure is written.)
   virtual void put_new(Table table, std::string_view key, std::string value) = 0;
   virtual void erase(Table table, std::string_view key) = 0;
-  // Writes rows past the groups. All of them are durable when it returns, while rows in the groups
-  // are not. For rows that no group has, and that other rows may name from then on.
+  // Writes rows at once, without the groups: they are durable when it returns, and rows in the
+  // groups are still not. For rows that must be durable before other rows name them. No group may
+  // have these rows.
   virtual Result<void> put_now(Table table, const std::vector<Row>& rows) = 0;
 
   // Returns false if there is nothing to commit; then nothing is frozen. May be called only while
@@ -124,8 +127,8 @@ class Database {
   virtual Result<void> close() = 0;
   virtual DatabaseStats stats() const = 0;
 
-  // The number of durable changes of rows since the database was made. After an opening it counts
-  // the changes that were found; with read_only these need not be durable. It decreases only if
+  // The number of durable changes of rows since the database was made. open() takes it from what
+  // the files hold; with read_only part of that need not be durable. The number decreases only if
   // changes are lost or the database is made anew. May be called after close().
   virtual std::uint64_t durable_change_count() const = 0;
 
@@ -137,21 +140,23 @@ class Database {
   // wait.
   virtual std::unique_ptr<CommittedView> committed_view() const = 0;
 
-  // Seals tables anew under the epoch that next has, next to the files that count, so that
-  // switch_epoch() with that epoch has little left to do. Nothing waits for it. go_on is asked
-  // between two tables; its error ends the call. Errors: also no_space, io.
+  // Prepares a switch to the epoch of the keys next: makes copies of tables, sealed under that
+  // epoch, so that switch_epoch() has little left to do. The copies do not count until then.
+  // Nothing waits for this call. go_on is asked between two tables; its error ends the call.
+  // Errors: also no_space, io.
   virtual Result<void> prepare_switch(const KeyTree& next,
                                       const std::function<Result<void>()>& go_on) = 0;
-  // Removes what prepare_switch() made, if no switch follows. Errors: io; that of switch_epoch(),
-  // if it failed so that its keys may count. Then nothing is removed.
+  // Removes what prepare_switch() made, if no switch follows. Errors: io. If switch_epoch() failed
+  // in its last step, its keys may be in force and need these files: then nothing is removed, and
+  // the error of switch_epoch() is returned again.
   virtual Result<void> abandon_switch() = 0;
 
   // Begins a rotation of keys to an epoch of format 2, whose keys next has. First every file of the
   // database is sealed anew under that epoch. Then commit makes next's keys durable, and makes them
-  // the current keys of this database. From then on nothing that is sealed under older keys counts.
-  // Commits wait meanwhile, reads go on. Errors: busy while a snapshot is held; no_space; those of
-  // commit. After an error of commit, or a later one, nothing can be written until the database is
-  // opened anew.
+  // the current keys of this database. From then on no file of the database counts that is sealed
+  // under older keys. Commits wait meanwhile, reads go on. Errors: busy while a snapshot is held;
+  // no_space; those of commit. After an error of commit, or a later one, nothing can be written
+  // until the database is opened anew.
   virtual Result<void> switch_epoch(const KeyTree& next,
                                     const std::function<Result<void>()>& commit) = 0;
 
@@ -163,9 +168,10 @@ class Database {
   // Errors: those of go_on, corrupt, tampered, no_space, io, read_only.
   virtual Result<std::vector<std::string>> reseal(const std::function<Result<void>()>& go_on) = 0;
 
-  // The names within db/ of the files that the database depends on now: CURRENT, IDENTITY, the
-  // manifest and tables in use, the newest OPTIONS, and all logs, whose names witnesses have. Other
-  // files were left by an unclean stop, or are for people only. Works with read_only. Error: io.
+  // The names within db/ of the files that the database needs now: CURRENT, IDENTITY, the manifest
+  // and tables in use, the newest OPTIONS, and all logs. A log is needed even if it is empty,
+  // because a witness may name it. Other files were left by an unclean stop, or are for people
+  // only. Works with read_only. Error: io.
   virtual Result<std::set<std::string>> needed_files() const = 0;
 };
 

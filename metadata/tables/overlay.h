@@ -28,8 +28,8 @@ class Overlay {
   // Null if this group does not change the key. Valid until the next put() or erase() of that key.
   const Entry* find(Table table, std::string_view key) const;
 
-  // is_new counts only for a key that this group does not have yet; otherwise the key keeps its
-  // mark.
+  // is_new marks the row as new, which erase() heeds. If this group has the key already, is_new is
+  // ignored, and the mark stays as it is.
   void put(Table table, std::string_view key, std::string value, bool is_new);
   // A new row vanishes; any other row becomes a tombstone.
   void erase(Table table, std::string_view key);

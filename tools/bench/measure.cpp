@@ -63,7 +63,8 @@ Result<std::vector<Rate>> measure(std::span<Contender* const> contenders,
   const double each = seconds / static_cast<double>(std::max<std::size_t>(contenders.size(), 1));
   const double turn = std::min(each / bench_round_count, turn_seconds_max);
   const bool has_more_rounds = turn < each / bench_round_count;
-  // If all messages would outlast a turn, fewer are used, spread evenly, the same number for each.
+  // If a turn is too short for all messages, a contender gets only every stride-th of them, unless
+  // it takes all.
   const std::size_t stride_max = std::max<std::size_t>(weights.size() / thread_count, 1);
   const double wanted = std::ceil(full_seconds / std::max(turn, 1e-6));
   const std::size_t stride =

@@ -19,9 +19,9 @@ engine::EngineOptions engine_options(engine::EngineChoice choice,
 // The engine that makes this many RSA keys. automatic means the cpu if they are few, because these
 // are ready before a device has started.
 engine::EngineChoice engine_for_keys(engine::EngineChoice choice, unsigned count);
-// The engine for files that are read once. Starting a device takes half a second, and reading and
-// writing files bounds what it gains. So automatic means the cpu, except if 2 GiB or more are
-// compressed by a codec that devices have.
+// The engine for files that are read once. Starting a device takes half a second, and it saves
+// little time if the files' disk is the slowest part. So automatic means the cpu, unless 2 GiB or
+// more are to be compressed with a codec that devices have.
 inline constexpr std::uint64_t files_for_devices_bytes = 2ull << 30;
 engine::EngineChoice engine_for_files(engine::EngineChoice choice, engine::Codec encoder,
                                       std::uint64_t bytes);

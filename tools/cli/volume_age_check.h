@@ -49,8 +49,8 @@ void note_age(const VolumePlace& place, const metadata::VolumeKeys& volume,
 Result<> note_age_outside(OutsideWitness& outside, const metadata::VolumeKeys& volume,
                           std::uint64_t keyring_generation, const metadata::VolumeAge& age,
                           Witness::Moment moment);
-// Remembers what this machine itself made of the volume, by a repair or a salvage, however old it
-// is.
+// Called after a repair or a salvage on this machine. From now on this machine accepts the volume's
+// new state, even if it is older than what was noted before.
 void note_made_age(const VolumePlace& place, const metadata::VolumeKeys& volume,
                    OutsideWitness* outside = nullptr);
 
