@@ -22,6 +22,7 @@
 #include "fs/store/segment_store.h"
 #include "fs/volume/admission.h"
 #include "fs/volume/kernel_cache.h"
+#include "fs/volume/kernel_knowledge.h"
 #include "fs/volume/volume.h"
 #include "fs/volume/volume_rules.h"
 #include "gpu_engine/engine.h"
@@ -60,6 +61,8 @@ struct VolumeOptions {
   // Called with the opened database before anything is changed but for the database's own recovery.
   // Its error ends the opening.
   std::function<Result<>(const metadata::Database&)> accept = nullptr;
+  // What the kernel knows of the volume already, as close() gave it. Used during the opening only.
+  const KernelKnowledge* knowledge = nullptr;
 };
 
 struct VolumeStats {
@@ -105,8 +108,10 @@ class Mounted final : private CommitSource, private DurableObserver, private Row
       std::uint64_t keyring_generation, std::unique_ptr<engine::Engine> engine,
       const VolumeOptions& options);
   ~Mounted() override;  // without close() before it, as after a crash
-  // Commits everything and leaves the volume clean. No other thread may use the parts any more.
-  Result<> close();
+  // Commits everything and leaves the volume clean. No other thread may use the parts any more. If
+  // knowledge is given, the volume will be opened again behind the same mount: files without a name
+  // that the kernel knows are kept.
+  Result<> close(KernelKnowledge* knowledge = nullptr);
 
   Volume& volume();
 
