@@ -45,7 +45,7 @@ void drop_refused_pages(Context& context, InodeNumber inode) {
   // The kernel believes its own size of a file that it caches. It takes the volume's size with the
   // inode.
   if (!context.write_gate.names_more(inode)) return;
-  if (const Result<Place> place = place_of(context.volume, inode)) {
+  if (const Result<Place> place = place_of(*context.volume, inode)) {
     context.kernel->forget_name(place->directory, place->name);
   }
 }
@@ -72,7 +72,7 @@ Result<> refuse_asking_writer(Context& context, fuse_req_t request, InodeNumber 
     context.write_gate.take_error(inode);
     return tl::unexpected(error);
   }
-  NACRE_ASSIGN(const Attributes attributes, context.volume.attributes(inode));
+  NACRE_ASSIGN(const Attributes attributes, context.volume->attributes(inode));
   const struct stat reply = to_stat(context, attributes);
   context.kernel->forget_attributes(inode);
   fuse_reply_attr(request, &reply, attributes_timeout);
@@ -85,9 +85,9 @@ Result<> answer_after_appends(Context& context, fuse_req_t request, fuse_ino_t n
   if (const auto error = context.write_gate.error_of(inode)) {
     return refuse_asking_writer(context, request, inode, Error{*error});
   }
-  NACRE_ASSIGN(const Attributes attributes, context.volume.attributes(inode));
+  NACRE_ASSIGN(const Attributes attributes, context.volume->attributes(inode));
   const struct stat reply = to_stat(context, attributes);
-  if (context.write_gate.is_narrow(context.volume)) {
+  if (context.write_gate.is_narrow(*context.volume)) {
     context.kernel->forget_attributes(inode);  // before the answer, as in keep_asking()
   } else {
     context.write_gate.open(inode);
@@ -100,7 +100,7 @@ Result<> answer_after_appends(Context& context, fuse_req_t request, fuse_ino_t n
 
 void note_late_refusal(Context& context, InodeNumber inode, std::uint64_t offset,
                        std::uint64_t size, ErrorCode error) {
-  const Result<Attributes> attributes = context.volume.attributes(inode);
+  const Result<Attributes> attributes = context.volume->attributes(inode);
   context.untold_refusal = static_cast<std::uint32_t>(error);
   context.write_gate.refuse(inode, error, attributes && offset + size > attributes->size);
   context.kernel->forget_attributes(inode);
@@ -115,12 +115,12 @@ Result<> check_refused_pages(Context& context, InodeNumber inode) {
 }
 
 void ask_from_now_on(Context& context, InodeNumber inode) {
-  if (!context.write_gate.is_narrow(context.volume)) return;
+  if (!context.write_gate.is_narrow(*context.volume)) return;
   if (context.write_gate.close(inode)) context.kernel->forget_attributes(inode);
 }
 
 std::uint32_t seconds_for_new_content(Context& context, InodeNumber inode, pid_t process) {
-  if (!context.write_gate.is_narrow(context.volume)) {
+  if (!context.write_gate.is_narrow(*context.volume)) {
     context.write_gate.leave_ajar(inode);
     if (!context.no_xattr) return attributes_seconds;
     context.written_files.may_expire(inode);
@@ -131,13 +131,13 @@ std::uint32_t seconds_for_new_content(Context& context, InodeNumber inode, pid_t
 }
 
 bool asks_to_write(Context& context, InodeNumber inode) {
-  return context.write_gate.is_closed(inode) || context.write_gate.is_narrow(context.volume);
+  return context.write_gate.is_closed(inode) || context.write_gate.is_narrow(*context.volume);
 }
 
 Result<> answer_asking_writer(Context& context, fuse_req_t request, fuse_ino_t number) {
   const InodeNumber inode{number};
   context.write_gate.close(inode);
-  if (Result<> checked = context.volume.check_write(inode, context.write_gate.kept_bytes());
+  if (Result<> checked = context.volume->check_write(inode, context.write_gate.kept_bytes());
       !checked) {
     return refuse_asking_writer(context, request, inode, checked.error());
   }
@@ -146,7 +146,7 @@ Result<> answer_asking_writer(Context& context, fuse_req_t request, fuse_ino_t n
   }
   context.kernel->post([request, number] {
     serve(request, "getattr", number, [&](Context& answering) -> Result<> {
-      NACRE_ASSIGN(const Attributes before, answering.volume.attributes(InodeNumber{number}));
+      NACRE_ASSIGN(const Attributes before, answering.volume->attributes(InodeNumber{number}));
       answering.kernel->write_out_range(InodeNumber{number}, before.size, 0);
       return answer_after_appends(answering, request, number);
     });
