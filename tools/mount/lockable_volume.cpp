@@ -134,10 +134,11 @@ Result<> LockableVolume::close_for_lock() {
   } catch (const std::system_error&) {
     close();  // there is no thread: a little of what it frees is not overwritten
   }
+  last_close_ = closed;
   return closed;
 }
 
-Result<std::unique_ptr<OpenVolume>> LockableVolume::open_again(ByteView volume_key) const {
+Result<std::unique_ptr<OpenVolume>> LockableVolume::open_again(ByteView volume_key) {
   NACRE_ASSIGN(auto keys, metadata::open_volume_keys_by_volume_key(*place_.directory, volume_key));
   if (keys.keys->fingerprint() != locked_.fingerprint) {
     return fail(ErrorCode::not_permitted,
@@ -191,7 +192,7 @@ Result<bool> LockableVolume::unlock(ByteView volume_key) {
 }
 
 Result<> LockableVolume::close() {
-  if (!volume_) return {};
+  if (!volume_) return last_close_;
   const auto closed = volume_->close();
   volume_.reset();
   return closed;

@@ -61,7 +61,8 @@ class LockableVolume {
   // the state in which it was locked; those of opening a volume.
   Result<bool> unlock(ByteView volume_key) NACRE_EXCLUDES(mutex_);
 
-  // At the end of the mount, when nothing else calls this object. Does nothing if it is locked.
+  // At the end of the mount, when nothing else calls this object. If it is locked, only says how it
+  // was closed.
   Result<> close() NACRE_EXCLUDES(mutex_);
 
  private:
@@ -72,7 +73,7 @@ class LockableVolume {
   Result<> begin_locking() NACRE_EXCLUDES(mutex_);
   void settle(State state) NACRE_EXCLUDES(mutex_);
   Result<> close_for_lock();
-  Result<std::unique_ptr<OpenVolume>> open_again(ByteView volume_key) const;
+  Result<std::unique_ptr<OpenVolume>> open_again(ByteView volume_key);
 
   const MountPlan& plan_;
   const VolumePlace& place_;
@@ -86,6 +87,7 @@ class LockableVolume {
   // Changed only in State::changing, by the thread that made the state so.
   std::unique_ptr<OpenVolume> volume_;
   LockedState locked_;
+  Result<> last_close_;
 };
 
 }  // namespace nacre::tools

@@ -27,13 +27,13 @@ constexpr std::chrono::milliseconds outside_interval{60'000};
 Result<std::unique_ptr<OpenVolume>> OpenVolume::open(const MountPlan& plan,
                                                      const VolumePlace& place,
                                                      metadata::VolumeKeys keys, bool may_name_files,
-                                                     const LockedState* locked) {
+                                                     LockedState* locked) {
   std::unique_ptr<OpenVolume> volume(new OpenVolume(plan, place, std::move(keys)));
   NACRE_TRY(volume->open_parts(may_name_files, locked));
   return volume;
 }
 
-Result<> OpenVolume::open_parts(bool may_name_files, const LockedState* locked) {
+Result<> OpenVolume::open_parts(bool may_name_files, LockedState* locked) {
   fs::VolumeOptions options = plan_.volume_options;
   options.may_name_files = may_name_files;
   options.store.chunk_size_bytes = keys_.superblock.chunk_size_bytes;
@@ -55,7 +55,9 @@ Result<> OpenVolume::open_parts(bool may_name_files, const LockedState* locked) 
   if (!options.read_only) NACRE_TRY(check_age_beforehand(place_, keys_, secret, outside));
   options.accept = [&](const metadata::Database& database) -> Result<> {
     if (locked != nullptr) NACRE_TRY(check_unchanged(database, *locked));
-    return check_age(place_, keys_, database, secret, outside);
+    NACRE_TRY(check_age(place_, keys_, database, secret, outside));
+    if (locked != nullptr) locked->age.reset();
+    return {};
   };
   if (locked != nullptr) options.knowledge = &locked->knowledge;
   auto mounted = fs::Mounted::open(place_.directory, keys_.keys, keys_.keyring.generation,

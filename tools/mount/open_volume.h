@@ -26,7 +26,8 @@ struct LockedState {
   fs::KernelKnowledge knowledge;
   engine::Sha256Digest fingerprint = {};
   std::uint64_t keyring_generation = 0;
-  // None if the volume was not closed well: an opening then recovers it.
+  // None if the volume was not closed well: an opening then recovers it. Also none once an opening
+  // has begun to change the volume: if that failed, the memories of its age are what is asked.
   std::optional<metadata::VolumeAge> age;
 };
 
@@ -37,7 +38,7 @@ class OpenVolume {
   // Errors: rolled_back or not_permitted if it is older than it was; those of fs::Mounted::open().
   static Result<std::unique_ptr<OpenVolume>> open(const MountPlan& plan, const VolumePlace& place,
                                                   metadata::VolumeKeys keys, bool may_name_files,
-                                                  const LockedState* locked = nullptr);
+                                                  LockedState* locked = nullptr);
   OpenVolume(const OpenVolume&) = delete;
   OpenVolume& operator=(const OpenVolume&) = delete;
 
@@ -59,7 +60,7 @@ class OpenVolume {
  private:
   OpenVolume(const MountPlan& plan, const VolumePlace& place, metadata::VolumeKeys keys)
       : plan_(plan), place_(place), keys_(std::move(keys)) {}
-  Result<> open_parts(bool may_name_files, const LockedState* locked);
+  Result<> open_parts(bool may_name_files, LockedState* locked);
   Result<> check_unchanged(const metadata::Database& database, const LockedState& locked) const;
   void keep_age();
   void mend_keyring();
