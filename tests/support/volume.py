@@ -47,7 +47,7 @@ def leave_others_mounts():
     """In a mount namespace of this process's own: mounts of other tests came along into it, and would
     keep the daemons of those tests from ending."""
     detach = 2
-    with open("/proc/self/mountinfo", encoding="utf-8") as table:
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as table:
         lines = [line.split(" - ") for line in table]
     for place, what in lines:
         if what.startswith("fuse"):
@@ -190,7 +190,7 @@ class Volume:
         """Takes the mount away, alive or dead."""
         command = ["umount", "-l"] if os.getuid() == 0 else ["fusermount3", "-uz"]
         for _ in range(20):
-            with open("/proc/self/mountinfo", encoding="utf-8") as f:
+            with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as f:
                 if not any(line.split()[4] == self.mnt for line in f):
                     return
             subprocess.run([*command, self.mnt], stdout=subprocess.DEVNULL,
