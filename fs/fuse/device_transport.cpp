@@ -17,6 +17,7 @@
 
 #include "fs/fuse/page_buffer.h"
 #include "fs/fuse/protocol.h"
+#include "gpu_engine/base/wiped_stack.h"
 
 namespace nacre::fs {
 
@@ -60,6 +61,7 @@ Result<DeviceTransport::Workers> DeviceTransport::start_workers() {
       worker->thread = std::thread([this, raw = worker.get(),
                                     buffer = std::move(buffers[i])]() mutable {
         pthread_setname_np(pthread_self(), "fuse");
+        wipe_stack();  // of what an ended thread left there
         serve(*raw, buffer.view().subspan(buffer_alignment_bytes - protocol::write_data_offset));
         raw->is_over = true;
         if (running_.fetch_sub(1) == 1) ended_();

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "fs/fuse/fuse_library.h"
+#include "gpu_engine/base/wiped_stack.h"
 
 namespace nacre::fs {
 
@@ -25,6 +26,7 @@ Result<> KernelNotifier::start() {
 Result<> KernelNotifier::begin_thread() try {
   thread_ = std::thread([this] {
     pthread_setname_np(pthread_self(), "fuse-notify");
+    wipe_stack();  // of what an ended thread left there
     run();
   });
   return {};

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "gpu_engine/base/mutex.h"
+#include "gpu_engine/base/wiped_stack.h"
 
 namespace nacre::tools {
 
@@ -22,6 +23,7 @@ namespace {
 
 constexpr int pattern = 0xa5;
 constexpr unsigned heap_count_max = 4;
+constexpr unsigned thread_count = std::max(heap_count_max, kept_stack_count_max + 1);
 // Below the size from which malloc takes pages of their own, which it gives back when they are
 // freed.
 constexpr std::size_t size_bytes_max = 64u << 10;
@@ -64,22 +66,23 @@ void overwrite_free_pieces() {
 }
 
 // A thread takes its memory from one heap, and a new one from the next in turn. So as many threads
-// as there are heaps, all there at the same time, get at each.
-void overwrite_all_heaps() {
-  const unsigned count = heap_count();
+// as there are heaps, all there at the same time, get at each. They also get all stacks that ended
+// threads left.
+void overwrite_heaps_and_stacks() {
   Mutex one_at_a_time;
-  std::latch all_are_done(count);
-  std::array<std::thread, heap_count_max> threads;
-  const auto work = [&] {
-    {
+  std::latch all_are_done(thread_count);
+  std::array<std::thread, thread_count> threads;
+  const auto work = [&](bool with_heap) {
+    wipe_stack();
+    if (with_heap) {
       const LockGuard turn(one_at_a_time);
       overwrite_free_pieces();
     }
     all_are_done.arrive_and_wait();
   };
-  for (unsigned i = 0; i < count; ++i) {
+  for (unsigned i = 0; i < thread_count; ++i) {
     try {
-      threads[i] = std::thread(work);
+      threads[i] = std::thread(work, i < heap_count());
     } catch (const std::system_error&) {
       all_are_done.count_down();
     }
@@ -106,7 +109,7 @@ void WipedHeap::leave() {
 
 WipedHeap::~WipedHeap() {
   if (is_over_) return;
-  overwrite_all_heaps();
+  overwrite_heaps_and_stacks();
   mallopt(M_PERTURB, 0);
   malloc_trim(0);
 }

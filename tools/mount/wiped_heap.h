@@ -8,9 +8,9 @@ namespace nacre::tools {
 unsigned heap_count();
 
 // While it lives, malloc overwrites memory when it is freed. That costs time, so it is for the
-// moment in which a volume is closed. Its end takes all free pieces of the heaps, overwrites them,
-// and gives free pages back to the system. Left out are the few pieces that each living thread
-// keeps ready for itself. One at a time.
+// moment in which a volume is closed. Its end takes all free pieces of the heaps and the
+// stacks that ended threads left, overwrites them, and gives free pages back to the system. Left
+// out are the few pieces that each living thread keeps ready for itself. One at a time.
 class WipedHeap {
  public:
   WipedHeap();
