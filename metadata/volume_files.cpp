@@ -188,20 +188,21 @@ Result<void> complete_volume_files(BackingDirectory& directory, const NewVolume&
   return directory.sync_directory("");
 }
 
-Result<VolumeKeys> open_volume_keys(BackingDirectory& directory, const VolumeSecret& secret) {
+namespace {
+
+// open_keys(keyring, volume) sets the volume's keys, and its access if there is one.
+template <typename OpenKeys>
+Result<VolumeKeys> open_volume_keys_with(BackingDirectory& directory, OpenKeys open_keys) {
   NACRE_ASSIGN(const DirectoryState state, inspect_directory(directory));
   if (state != DirectoryState::volume) return not_a_volume(directory, state);
   NACRE_ASSIGN(FoundSuperblock superblock, find_superblock(directory));
   NACRE_ASSIGN(FoundKeyring keyring, find_keyring(directory));
 
   VolumeKeys volume;
-  auto opened = open_keyring(keyring.keyring, secret);
-  if (!opened) {
+  if (const Result<void> opened = open_keys(keyring.keyring, volume); !opened) {
     return unopened(directory, opened.error(),
                     "'nacre key restore' puts a keyring back that was backed up");
   }
-  volume.keys = std::move(opened->keys);
-  volume.access = std::make_shared<const KeyringAccess>(std::move(opened->access));
   volume.keyring_is_torn = keyring.is_torn;
   auto verified = verify_superblock(superblock.superblock, *volume.keys);
   if (!verified) {
@@ -220,6 +221,27 @@ Result<VolumeKeys> open_volume_keys(BackingDirectory& directory, const VolumeSec
   for (Error& warning : keyring.warnings)
     volume.warnings.push_back(std::move(warning));
   return volume;
+}
+
+}  // namespace
+
+Result<VolumeKeys> open_volume_keys(BackingDirectory& directory, const VolumeSecret& secret) {
+  return open_volume_keys_with(
+      directory, [&](const Unverified<Keyring>& keyring, VolumeKeys& volume) -> Result<void> {
+        NACRE_ASSIGN(auto opened, open_keyring(keyring, secret));
+        volume.keys = std::move(opened.keys);
+        volume.access = std::make_shared<const KeyringAccess>(std::move(opened.access));
+        return {};
+      });
+}
+
+Result<VolumeKeys> open_volume_keys_by_volume_key(BackingDirectory& directory,
+                                                  ByteView volume_key) {
+  return open_volume_keys_with(
+      directory, [&](const Unverified<Keyring>& keyring, VolumeKeys& volume) -> Result<void> {
+        NACRE_ASSIGN(volume.keys, open_keyring_by_volume_key(keyring, volume_key));
+        return {};
+      });
 }
 
 }  // namespace nacre::metadata

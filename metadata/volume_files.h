@@ -80,5 +80,7 @@ struct VolumeKeys {
 // check_writable(superblock). Errors: not_found (not a volume, and why), wrong_key, corrupt,
 // tampered, unsupported.
 Result<VolumeKeys> open_volume_keys(BackingDirectory& directory, const VolumeSecret& secret);
+// The same with the volume key of VolumeKeys::access in another process. The result has no access.
+Result<VolumeKeys> open_volume_keys_by_volume_key(BackingDirectory& directory, ByteView volume_key);
 
 }  // namespace nacre::metadata

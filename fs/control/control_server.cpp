@@ -22,6 +22,7 @@
 #include "fs/control/mount_stats.h"
 #include "fs/control/rotation_requests.h"
 #include "fs/control/stats_json.h"
+#include "metadata/keys/keyring.h"
 #include "metadata/text/exact_bytes.h"
 
 namespace nacre::fs {
@@ -311,22 +312,35 @@ nlohmann::json ControlServer::handle(std::string_view request, int socket, Seque
   }
   const auto& name = command->get_ref<const std::string&>();
   if (name == "info") return info();
+  if (name == "log") return handle_log(*message);
+  if (name == "lock") return handle_lock();
+  if (name == "unlock") return handle_unlock(socket, *message);
+  if (name == "prepare_unmount" && handler_.is_locked()) {
+    sequel.wait_for_close = true;
+    return info();
+  }
+  const auto command_under_way = handler_.begin_command();
+  if (!command_under_way) return error_reply(command_under_way.error());
+  return handle_open(name, *message, socket, sequel);
+}
+
+nlohmann::json ControlServer::handle_open(std::string_view name, const nlohmann::json& message,
+                                          int socket, Sequel& sequel) {
   if (name == "stats") {
     auto reply = info();
-    const auto histograms = message->find("histograms");
+    const auto histograms = message.find("histograms");
     reply["stats"] =
-        to_json(gather_stats(handler_), histograms != message->end() && *histograms == true);
+        to_json(gather_stats(handler_), histograms != message.end() && *histograms == true);
     return reply;
   }
   if (name == "file") {
-    auto file = handle_file(handler_, description_, *message);
+    auto file = handle_file(handler_, description_, message);
     if (!file) return error_reply(file.error());
     auto reply = info();
     reply["file"] = std::move(*file);
     return reply;
   }
-  if (name == "log") return handle_log(*message);
-  if (name == "scrub") return handle_scrub(*message);
+  if (name == "scrub") return handle_scrub(message);
   if (name == "trim") {
     const auto trimmed = handler_.trim();
     if (!trimmed) return error_reply(trimmed.error());
@@ -346,10 +360,10 @@ nlohmann::json ControlServer::handle(std::string_view request, int socket, Seque
     if (const auto done = replace_keyring(socket); !done) return error_reply(done.error());
     return info();
   }
-  auto seals = name == "rotate" ? read_seals(socket, *message)
+  auto seals = name == "rotate" ? read_seals(socket, message)
                                 : Result<std::vector<metadata::RecipientSeal>>();
   if (!seals) return error_reply(seals.error());
-  if (auto rotated = handle_rotation(handler_.rotation(), name, *message, std::move(*seals))) {
+  if (auto rotated = handle_rotation(handler_.rotation(), name, message, std::move(*seals))) {
     if (!*rotated) return error_reply(rotated->error());
     auto reply = info();
     reply.update(**rotated);
@@ -361,6 +375,31 @@ nlohmann::json ControlServer::handle(std::string_view request, int socket, Seque
     return info();
   }
   return error_reply({ErrorCode::unsupported, fmt::format("unknown command '{}'", name)});
+}
+
+nlohmann::json ControlServer::handle_lock() {
+  const auto locked = handler_.lock();
+  if (!locked) return error_reply(locked.error());
+  auto reply = info();
+  reply["was_open"] = *locked;
+  return reply;
+}
+
+nlohmann::json ControlServer::handle_unlock(int socket, const nlohmann::json& message) {
+  const auto size = message.find("key_size_bytes");
+  if (size == message.end() || !size->is_number_unsigned() ||
+      *size != metadata::volume_key_size_bytes) {
+    return error_reply({ErrorCode::invalid_argument, "the request has no key of a volume's size"});
+  }
+  SecretBytes key(metadata::volume_key_size_bytes);
+  if (const auto read = read_bytes(socket, key.mutable_view(), request_timeout); !read) {
+    return error_reply(read.error());
+  }
+  const auto unlocked = handler_.unlock(key.view());
+  if (!unlocked) return error_reply(unlocked.error());
+  auto reply = info();
+  reply["was_locked"] = *unlocked;
+  return reply;
 }
 
 Result<> ControlServer::replace_keyring(int socket) {
@@ -436,6 +475,7 @@ nlohmann::json ControlServer::info() {
                          {"volume_id", description_.volume_id},
                          {"label", description_.label},
                          {"read_only", description_.read_only},
+                         {"locked", handler_.is_locked()},
                          {"keyring_generation", handler_.keyring_generation()}};
   metadata::put_bytes(info, "volume", description_.volume_directory);
   metadata::put_bytes(info, "mountpoint", description_.mountpoint);

@@ -16,6 +16,9 @@
 //   replace_keyring  replaces the volume's keyring by the one in the next line. Only its recipients
 //                    may differ
 //   rotate, rotation…  rotation_requests.h
+//   lock             closes the volume and wipes its keys; the mount stays. Other commands than
+//                    info, log, unlock and prepare_unmount are then refused
+//   unlock           opens it again; the volume key follows, with "key_size_bytes" bytes
 //   prepare_unmount  commits everything and replies as info does; the connection stays open, and a
 //                    second line tells how the volume was closed
 //
@@ -66,6 +69,17 @@ struct MountDescription {
 class ControlHandler {
  public:
   virtual ~ControlHandler() = default;
+  // Called before what follows, up to rotation(), and kept until that is done: the volume stays
+  // open. Errors: not_permitted if it is locked; busy.
+  virtual Result<std::shared_ptr<const void>> begin_command() {
+    return std::shared_ptr<const void>();
+  }
+  virtual bool is_locked() { return false; }
+  // Return false if there was nothing to do.
+  virtual Result<bool> lock() {
+    return fail(ErrorCode::unsupported, "this mount cannot be locked");
+  }
+  virtual Result<bool> unlock(ByteView /*volume_key*/) { return false; }
   virtual Result<> sync() = 0;
   virtual VolumeStats stats() = 0;
   virtual RequestStats request_stats() { return {}; }  // of the kernel's requests
@@ -85,7 +99,7 @@ class ControlHandler {
   virtual Result<metadata::ScrubRow> scrub(ScrubCommand command,
                                            std::optional<std::uint64_t> rate) = 0;
   virtual Result<BackupSnapshot> begin_backup() = 0;
-  virtual std::uint64_t keyring_generation() = 0;
+  virtual std::uint64_t keyring_generation() = 0;  // also while it is locked
   // text comes from a user that may control the mount but need not know its keys, so KeyringKeeper
   // checks it.
   virtual Result<> replace_recipients(std::string_view text) = 0;
@@ -142,6 +156,10 @@ class ControlServer {
   };
   nlohmann::json handle(std::string_view request, int socket, Sequel& sequel);
   Result<> replace_keyring(int socket);
+  nlohmann::json handle_lock();
+  nlohmann::json handle_unlock(int socket, const nlohmann::json& message);
+  nlohmann::json handle_open(std::string_view name, const nlohmann::json& message, int socket,
+                             Sequel& sequel);
   static Result<std::vector<metadata::RecipientSeal>> read_seals(int socket,
                                                                  const nlohmann::json& message);
   nlohmann::json handle_log(const nlohmann::json& message);

@@ -30,5 +30,7 @@ nlohmann::json to_json(const MountStats& stats, bool with_histograms = false);
 
 // Prometheus' text format, version 0.0.4. Each line of HELP in it says what a metric counts.
 std::string to_prometheus(const MountStats& stats, const MountDescription& description);
+// The same for a volume that is locked, which has no counters.
+std::string locked_to_prometheus(const MountDescription& description);
 
 }  // namespace nacre::fs

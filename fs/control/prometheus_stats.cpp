@@ -140,16 +140,29 @@ void add_upkeep(PrometheusText& text, const MountStats& stats) {
   }
 }
 
-}  // namespace
-
-std::string to_prometheus(const MountStats& stats, const MountDescription& description) {
-  PrometheusText text;
+void add_description(PrometheusText& text, const MountDescription& description,
+                     const std::string& engine, bool is_locked) {
   text.begin("nacre_info", "gauge", "Always 1; its labels say what this is.");
   text.sample({{"version", NACRE_VERSION},
                {"volume_id", description.volume_id},
                {"read_only", description.read_only ? "1" : "0"},
-               {"engine", stats.volume.engine_backend}},
+               {"engine", engine}},
               std::uint64_t{1});
+  text.gauge("nacre_locked", "1 while the volume is locked; then there is nothing else.",
+             std::uint64_t{is_locked});
+}
+
+}  // namespace
+
+std::string locked_to_prometheus(const MountDescription& description) {
+  PrometheusText text;
+  add_description(text, description, "", true);
+  return text.take();
+}
+
+std::string to_prometheus(const MountStats& stats, const MountDescription& description) {
+  PrometheusText text;
+  add_description(text, description, stats.volume.engine_backend, false);
   add_volume(text, stats);
   add_codecs(text, stats.volume.segments);
   add_engine(text, stats.volume.engine);

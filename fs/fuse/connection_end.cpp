@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 #include "fs/fuse/page_buffer.h"
 #include "fs/fuse/protocol.h"
@@ -28,6 +29,7 @@ namespace nacre::fs {
 namespace {
 
 constexpr int notify_resend = 7;  // FUSE_NOTIFY_RESEND, since Linux 6.9
+constexpr int notify_prune = 9;   // FUSE_NOTIFY_PRUNE, since Linux 6.18
 constexpr std::int64_t attributes_alone = -1;
 
 bool notify(int descriptor, int what, const void* body, std::size_t size) {
@@ -124,6 +126,30 @@ void make_kernel_forget(int fuse_descriptor, const KnownInodes& known, Forget wh
   if (what == Forget::attributes) return;
   forget_inode(fuse_descriptor, metadata::root_inode, 0);
   known.for_each([&](metadata::InodeNumber inode) { forget_inode(fuse_descriptor, inode, 0); });
+}
+
+void drop_unused_inodes(int fuse_descriptor, const KnownInodes& known) {
+  // A directory is unused once nothing in it is known. Inodes that were made later lie deeper more
+  // often than not, so most of them go in a few rounds.
+  constexpr int rounds = 4;
+  constexpr std::size_t batch_count = 256;
+  std::vector<Byte> body(sizeof(protocol::PruneOut) + batch_count * sizeof(std::uint64_t));
+  std::uint32_t count = 0;
+  const auto send = [&] {
+    store_le(body.data(), protocol::PruneOut{.count = count, .padding = 0, .spare = 0});
+    const std::size_t size = sizeof(protocol::PruneOut) + count * sizeof(std::uint64_t);
+    const bool is_taken = count == 0 || notify(fuse_descriptor, notify_prune, body.data(), size);
+    count = 0;
+    return is_taken;
+  };
+  for (int round = 0; round < rounds; ++round) {
+    known.for_each([&](metadata::InodeNumber inode) {
+      store_le(body.data() + sizeof(protocol::PruneOut) + count * sizeof(std::uint64_t),
+               inode.value);
+      if (++count == batch_count) send();
+    });
+    if (!send()) return;
+  }
 }
 
 bool abort_connection(const Connection& connection) {

@@ -20,6 +20,10 @@ enum class Forget : unsigned char {
 // nothing if the file system is unmounted.
 void make_kernel_forget(int fuse_descriptor, const KnownInodes& known, Forget what);
 
+// Makes the kernel let go of the names and inodes that no program uses. It forgets them by
+// requests, which may come later. Does nothing before Linux 6.18.
+void drop_unused_inodes(int fuse_descriptor, const KnownInodes& known);
+
 struct Connection {
   int fuse_descriptor = -1;
   std::string device_minor;

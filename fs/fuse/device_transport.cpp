@@ -11,11 +11,13 @@
 #include <chrono>
 #include <csignal>
 #include <system_error>
+#include <utility>
 
 #include <spdlog/spdlog.h>
 
 #include "fs/fuse/page_buffer.h"
 #include "fs/fuse/protocol.h"
+#include "gpu_engine/base/wiped_stack.h"
 
 namespace nacre::fs {
 
@@ -37,18 +39,31 @@ DeviceTransport::~DeviceTransport() {
 }
 
 Result<> DeviceTransport::start(RequestHandler& handler) {
+  handler_ = &handler;
+  NACRE_ASSIGN(auto workers, start_workers());
+  const LockGuard lock(mutex_);
+  workers_ = std::move(workers);
+  return {};
+}
+
+Result<DeviceTransport::Workers> DeviceTransport::start_workers() {
   std::vector<PageBuffer> buffers;
   for (unsigned i = 0; i < thread_count_; ++i) {
     NACRE_ASSIGN(PageBuffer buffer,
                  PageBuffer::allocate(buffer_alignment_bytes + protocol::request_size_bytes_max));
     buffers.push_back(std::move(buffer));
   }
-  running_ = thread_count_;
+  running_ += thread_count_;
+  Workers workers;
   for (unsigned i = 0; i < thread_count_; ++i) {
+    auto worker = std::make_unique<Worker>();
     try {
-      threads_.emplace_back([this, &handler, buffer = std::move(buffers[i])]() mutable {
+      worker->thread = std::thread([this, raw = worker.get(),
+                                    buffer = std::move(buffers[i])]() mutable {
         pthread_setname_np(pthread_self(), "fuse");
-        serve(handler, buffer.view().subspan(buffer_alignment_bytes - protocol::write_data_offset));
+        wipe_stack();  // of what an ended thread left there
+        serve(*raw, buffer.view().subspan(buffer_alignment_bytes - protocol::write_data_offset));
+        raw->is_over = true;
         if (running_.fetch_sub(1) == 1) ended_();
       });
     } catch (const std::system_error& error) {
@@ -59,15 +74,16 @@ Result<> DeviceTransport::start(RequestHandler& handler) {
       spdlog::warn("only {} of {} threads serve requests: {}", i, thread_count_, error.what());
       break;
     }
+    workers.push_back(std::move(worker));
   }
-  return {};
+  return workers;
 }
 
-void DeviceTransport::serve(RequestHandler& handler, MutableByteView buffer) noexcept {
-  while (!stopping_) {
+void DeviceTransport::serve(const Worker& worker, MutableByteView buffer) noexcept {
+  while (!stopping_ && !worker.is_retiring) {
     const ssize_t size = ::read(fd_, buffer.data(), buffer.size());
     if (size > 0) {
-      handler.handle(buffer.first(static_cast<std::size_t>(size)), RequestSource::device);
+      handler_->handle(buffer.first(static_cast<std::size_t>(size)), RequestSource::device);
       continue;
     }
     // ENOENT: the request was interrupted before it was read. EAGAIN, EINTR: try again.
@@ -85,26 +101,56 @@ ssize_t DeviceTransport::send(const iovec* parts, int count) noexcept {
   return ::writev(fd_, parts, count);
 }
 
-void DeviceTransport::stop() {
+void DeviceTransport::wake_until(const Workers& workers, const std::function<bool()>& is_done) {
   // A signal with a handler makes read() return. It may come just before read() begins, so it is
-  // sent until the threads are gone.
+  // sent until it has had its effect.
   const int wake_signal = SIGRTMIN + 1;
   struct sigaction action = {};
   action.sa_handler = [](int) {};
   sigaction(wake_signal, &action, nullptr);
-  stopping_ = true;
-  while (running_ > 0) {
-    for (std::thread& thread : threads_)
-      pthread_kill(thread.native_handle(), wake_signal);
+  while (!is_done()) {
+    for (const auto& worker : workers)
+      pthread_kill(worker->thread.native_handle(), wake_signal);
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }
 
-void DeviceTransport::join() {
-  for (std::thread& thread : threads_) {
-    if (thread.joinable()) thread.join();
+void DeviceTransport::stop() {
+  stopping_ = true;
+  const LockGuard lock(mutex_);
+  wake_until(workers_, [this] { return running_ == 0; });
+}
+
+Result<> DeviceTransport::renew_threads() {
+  Workers old;
+  {
+    const LockGuard lock(mutex_);
+    if (stopping_ || workers_.empty()) return {};
+    NACRE_ASSIGN(auto renewed, start_workers());
+    old = std::exchange(workers_, std::move(renewed));
   }
-  threads_.clear();
+  for (const auto& worker : old)
+    worker->is_retiring = true;
+  wake_until(old, [&] {
+    return std::all_of(old.begin(), old.end(),
+                       [](const auto& worker) { return worker->is_over.load(); });
+  });
+  for (const auto& worker : old)
+    worker->thread.join();
+  return {};
+}
+
+void DeviceTransport::join() {
+  Workers workers;
+  for (;;) {
+    {
+      const LockGuard lock(mutex_);
+      workers = std::exchange(workers_, {});
+    }
+    if (workers.empty()) return;
+    for (const auto& worker : workers)
+      worker->thread.join();
+  }
 }
 
 }  // namespace nacre::fs

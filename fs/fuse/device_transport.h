@@ -5,10 +5,12 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <thread>
 #include <vector>
 
 #include "fs/fuse/transport.h"
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::fs {
 
@@ -26,17 +28,32 @@ class DeviceTransport final : public Transport {
   ssize_t send(const iovec* parts, int count) noexcept override;
   void join() override;
   void stop() override;
+  Result<> renew_threads() override;
+  bool renews_threads() const noexcept override { return true; }
   std::string name() const override { return "/dev/fuse"; }
 
  private:
-  void serve(RequestHandler& handler, MutableByteView buffer) noexcept;
+  struct Worker {
+    std::thread thread;
+    std::atomic<bool> is_retiring{false};
+    std::atomic<bool> is_over{false};
+  };
+  using Workers = std::vector<std::unique_ptr<Worker>>;
+
+  // Starts thread_count_ workers; fewer if there are no more threads, but at least one.
+  Result<Workers> start_workers();
+  void serve(const Worker& worker, MutableByteView buffer) noexcept;
+  // Wakes the workers, which may wait for a request, until is_done.
+  static void wake_until(const Workers& workers, const std::function<bool()>& is_done);
 
   const int fd_;
   const unsigned thread_count_;
   std::function<void()> ended_;
+  RequestHandler* handler_ = nullptr;
   std::atomic<unsigned> running_{0};
   std::atomic<bool> stopping_{false};
-  std::vector<std::thread> threads_;
+  Mutex mutex_;
+  Workers workers_ NACRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace nacre::fs

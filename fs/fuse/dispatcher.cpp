@@ -3,10 +3,12 @@
 #include "fs/fuse/dispatcher.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <new>
 
+#include "fs/fuse/locked_requests.h"
 #include "fs/fuse/operations.h"
 #include "fs/fuse/protocol.h"
 #include "fs/fuse/raw_requests.h"
@@ -129,7 +131,11 @@ void Dispatcher::handle(MutableByteView request, RequestSource source) noexcept 
   }
   const RequestMark mark{header.unique, header.opcode, std::chrono::steady_clock::now()};
   const RequestScope scope(mark);
-  if (refusing_ && is_answered(header.opcode)) return refuse(header);
+  if (refusing_ && is_answered(header.opcode)) {
+    return refuse_request(transport_, header.unique, ENOTCONN);
+  }
+  const RequestGate::Pass pass = context_.gate.enter(origin_of(request));
+  if (!pass) return turn_away(context_, transport_, request);
   if (is_raw_request(header.opcode)) {
     answer_raw_request(context_, transport_, request);
     return;
@@ -141,15 +147,6 @@ void Dispatcher::handle(MutableByteView request, RequestSource source) noexcept 
   if (header.opcode == FUSE_INIT) note_init(request);
   process(request);
   if (header.opcode == FUSE_FORGET || header.opcode == FUSE_BATCH_FORGET) metrics_.finished(mark);
-}
-
-void Dispatcher::refuse(const fuse_in_header& header) noexcept {
-  fuse_out_header reply = {};
-  reply.len = sizeof reply;
-  reply.error = -ENOTCONN;
-  reply.unique = header.unique;
-  const iovec part = {&reply, sizeof reply};
-  transport_.send(&part, 1);
 }
 
 void Dispatcher::note_init(MutableByteView request) noexcept {

@@ -47,7 +47,6 @@ class Dispatcher final : public RequestHandler {
 
  private:
   void process(MutableByteView request) noexcept;
-  void refuse(const fuse_in_header& header) noexcept;
   void serve_reads(MutableByteView first, const RequestMark& mark) noexcept;
   void note_init(MutableByteView request) noexcept;
   void complete_init_reply(iovec* parts, int count) noexcept;

@@ -82,7 +82,7 @@ bool is_fault(ErrorCode code) {
   return to_errno(code) == EIO;
 }
 
-void FaultLog::note(std::string_view operation, metadata::InodeNumber inode,
+void FaultLog::note(Volume& volume, std::string_view operation, metadata::InodeNumber inode,
                     const Error& error) noexcept try {
   if (!is_fault(error.code)) return;
   LockGuard lock(mutex_);
@@ -103,7 +103,7 @@ void FaultLog::note(std::string_view operation, metadata::InodeNumber inode,
   }
   ++window_count_;
   const std::string number = fmt::format("(inode {})", inode.value);
-  const std::string path = volume_.shown_name(inode);
+  const std::string path = volume.shown_name(inode);
   spdlog::error("{} {}{}: {}: {}", operation, path == number ? "" : path + " ", number,
                 to_string(error.code), error.message);
 } catch (...) {

@@ -26,13 +26,12 @@ bool is_fault(ErrorCode code);
 // Logs each fault of an inode once, and at most a fixed number a minute. Thread-safe.
 class FaultLog {
  public:
-  explicit FaultLog(Volume& volume) : volume_(volume) {}
-  // Logs error if it is a fault. operation is the request's name, e.g. "read".
-  void note(std::string_view operation, metadata::InodeNumber inode, const Error& error) noexcept;
+  // Logs error if it is a fault. operation is the request's name, e.g. "read". volume knows paths.
+  void note(Volume& volume, std::string_view operation, metadata::InodeNumber inode,
+            const Error& error) noexcept;
 
  private:
   using Clock = std::chrono::steady_clock;
-  Volume& volume_;  // knows paths
   Mutex mutex_;
   // Inode, kind of fault.
   std::set<std::pair<std::uint64_t, ErrorCode>> known_ NACRE_GUARDED_BY(mutex_);

@@ -107,9 +107,10 @@ std::uint64_t total(const OpcodeCounts& counts) {
 
 FuseSession::FuseSession(const ServedVolume& served, const FuseOptions& options)
     : options_(options),
+      is_needed_(served.is_needed),
       served_(served),
-      context_{.volume = served.volume,
-               .pacer = served.pacer,
+      context_{.volume = &served.volume,
+               .pacer = &served.pacer,
                .no_xattr = options.no_xattr,
                .no_handles = options.no_handles,
                .sync_names = options.sync_names,
@@ -153,8 +154,8 @@ Result<> FuseSession::mount(const std::string& mount_point) {
     return fail(ErrorCode::io, fmt::format("cannot mount on {}: {}", mount_point_,
                                            log.text_or("fusermount3 refused, see its message")));
   }
-  kernel_ = std::make_unique<KernelNotifier>(session_);
-  looker_ = std::make_unique<KernelNotifier>(session_);
+  kernel_ = std::make_unique<KernelNotifier>(session_, context_.gate);
+  looker_ = std::make_unique<KernelNotifier>(session_, context_.gate);
   const unsigned thread_count =
       options_.thread_count == 0 ? default_thread_count() : options_.thread_count;
   make_transport(thread_count);
@@ -240,7 +241,10 @@ FuseSession::~FuseSession() {
 Result<> FuseSession::run(const std::function<void()>& ready) {
   NACRE_TRY(kernel_->start());
   NACRE_TRY(looker_->start());
-  served_.kernel_cache.set(kernel_.get());
+  {
+    const LockGuard lock(served_mutex_);
+    served_->kernel_cache.set(kernel_.get());
+  }
   Result<> started = transport_->start(*dispatcher_);
   if (started) {
     bool announced = false;
@@ -250,6 +254,7 @@ Result<> FuseSession::run(const std::function<void()>& ready) {
         announced = true;
         raise_read_ahead();
         set_dirty_share();
+        usable_ = true;
         if (ready) ready();
       }
       if (exit_requested_) {
@@ -266,11 +271,13 @@ Result<> FuseSession::run(const std::function<void()>& ready) {
       make_kernel_forget(fuse_session_fd(session_), *known_, Forget::everything);
     }
   }
-  served_.pacer.stop();
+  usable_ = false;
+  stop_pacing();
   looker_->stop();
   kernel_->stop();
   context_.pending.wait_for_none();
-  served_.kernel_cache.set(nullptr);
+  const LockGuard lock(served_mutex_);
+  if (served_) served_->kernel_cache.set(nullptr);
   return started;
 }
 
@@ -361,7 +368,9 @@ void FuseSession::set_dirty_share() {
   // The kernel shall hold no more pages than a small volume has room for.
   std::uint64_t held_bytes = 0;
   if (!(std::ifstream(folder + "max_bytes") >> held_bytes)) return;
-  const Result<VolumeSpace> space = served_.volume.space();
+  const auto pass = context_.gate.enter(RequestGate::Origin::program);
+  if (!pass) return;
+  const Result<VolumeSpace> space = context_.volume->space();
   const std::uint64_t wanted_bytes =
       space ? WriteGate::dirty_bytes_wanted(space->total_bytes) : held_bytes;
   if (wanted_bytes < held_bytes) {
@@ -383,8 +392,7 @@ void FuseSession::leave_when_idle() {
   if (options_.idle_ms == 0 || ended_ || exit_requested_) return;
   const std::uint64_t count = total(opcode_counts());
   const auto now = Clock::now();
-  if (count != busy_count_ || busy_until_ == Clock::time_point{} ||
-      (served_.is_needed && served_.is_needed())) {
+  if (count != busy_count_ || busy_until_ == Clock::time_point{} || (is_needed_ && is_needed_())) {
     busy_count_ = count;
     busy_until_ = now;
     return;
@@ -398,7 +406,7 @@ void FuseSession::leave_when_idle() {
 }
 
 void FuseSession::leave() {
-  served_.pacer.stop();
+  stop_pacing();
   write_back();
   const auto deadline = Clock::now() + std::chrono::milliseconds(options_.exit_grace_ms);
   while (!ended_ && Clock::now() < deadline) {
@@ -420,6 +428,11 @@ void FuseSession::leave() {
   }
   if (is_mounted()) (void)unmount(mount_point_, UnmountMode::detach, environment_);
   disconnect();
+}
+
+void FuseSession::stop_pacing() {
+  const LockGuard lock(served_mutex_);
+  if (served_) served_->pacer.stop();
 }
 
 void FuseSession::write_back() const {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "fs/fuse/served_volume.h"
 #include "fs/fuse/transport.h"
 #include "fs/fuse/uring_plan.h"
+#include "gpu_engine/base/mutex.h"
 
 namespace nacre::fs {
 
@@ -65,6 +67,18 @@ class FuseSession {
   // handler and from any thread.
   void request_exit() noexcept;
 
+  // Takes the volume away from the kernel's requests, which are answered with EIO from then on. The
+  // kernel hands over what it holds, and drops what it has of the volume. Then commit is called,
+  // which makes everything durable. When this returns, nothing here uses the volume, and nothing of
+  // it is in the session's memory but the numbers of inodes. After an error, or an exception of
+  // commit, all is as before. Errors: cancelled if the mount has not begun, or ends; those of
+  // commit. Not called twice in a row.
+  Result<> suspend(const std::function<Result<>()>& commit) NACRE_EXCLUDES(served_mutex_);
+  // After suspend(): requests are answered from this volume. It must hold what the other one held
+  // when it was closed, with the inodes that the kernel knew of it (KernelKnowledge). The
+  // is_needed of the first volume goes on to count.
+  void resume(const ServedVolume& served) NACRE_EXCLUDES(served_mutex_);
+
   // "major:minor" of the mount, as in /proc/self/mountinfo.
   const std::string& device() const { return device_; }
   // Absolute, without symbolic links.
@@ -98,6 +112,7 @@ class FuseSession {
   // Unmounts if no program has used the mount for long enough.
   void leave_when_idle();
   void leave();
+  void stop_pacing() NACRE_EXCLUDES(served_mutex_);
   void write_back() const;
   void wait_until_quiet();
   void disconnect();
@@ -105,7 +120,9 @@ class FuseSession {
 
   const FuseOptions options_;
   const MountEnvironment environment_ = MountEnvironment::current();
-  const ServedVolume served_;
+  const std::function<bool()> is_needed_;
+  Mutex served_mutex_;
+  std::optional<ServedVolume> served_ NACRE_GUARDED_BY(served_mutex_);  // none: suspended
   std::string mount_point_;
   std::string device_;
   Context context_;
@@ -126,6 +143,7 @@ class FuseSession {
   std::uint64_t busy_count_ = 0;
   std::chrono::steady_clock::time_point busy_until_{};
   std::atomic<bool> initialised_{false};
+  std::atomic<bool> usable_{false};  // from when run() has called ready until it ends
   std::atomic<bool> exit_requested_{false};
   std::atomic<bool> ended_{false};
 };

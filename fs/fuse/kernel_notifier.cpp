@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "fs/fuse/fuse_library.h"
+#include "gpu_engine/base/wiped_stack.h"
 
 namespace nacre::fs {
 
@@ -17,9 +18,15 @@ KernelNotifier::~KernelNotifier() {
   stop();
 }
 
-Result<> KernelNotifier::start() try {
+Result<> KernelNotifier::start() {
+  const LockGuard life(life_mutex_);
+  return begin_thread();
+}
+
+Result<> KernelNotifier::begin_thread() try {
   thread_ = std::thread([this] {
     pthread_setname_np(pthread_self(), "fuse-notify");
+    wipe_stack();  // of what an ended thread left there
     run();
   });
   return {};
@@ -28,12 +35,27 @@ Result<> KernelNotifier::start() try {
 }
 
 void KernelNotifier::stop() {
+  const LockGuard life(life_mutex_);
+  is_stopped_ = true;
+  end_thread();
+}
+
+Result<> KernelNotifier::renew_thread() {
+  const LockGuard life(life_mutex_);
+  if (is_stopped_) return {};
+  end_thread();
+  return begin_thread();
+}
+
+void KernelNotifier::end_thread() {
   {
     LockGuard lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
+  LockGuard lock(mutex_);
+  stopping_ = false;
 }
 
 void KernelNotifier::write_out(metadata::InodeNumber inode) {
@@ -72,9 +94,10 @@ void KernelNotifier::forget_name(metadata::InodeNumber directory, std::string_vi
 }
 
 void KernelNotifier::post(std::function<void()> task) {
+  RequestGate::Pass pass = gate_.enter_again();
   {
     LockGuard lock(mutex_);
-    tasks_.push_back({RequestScope::current(), std::move(task)});
+    tasks_.push_back({RequestScope::current(), std::move(pass), std::move(task)});
   }
   wake_.notify_one();
 }
@@ -84,10 +107,10 @@ void KernelNotifier::run() noexcept {
   for (;;) {
     wake_.wait(lock, [this]() NACRE_REQUIRES(mutex_) { return stopping_ || !tasks_.empty(); });
     if (tasks_.empty()) return;
-    const Task task = std::move(tasks_.front());
-    tasks_.pop_front();
-    lock.unlock();
     {
+      const Task task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
       const RequestScope scope(task.mark);
       task.run();
     }

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "fs/control/request_metrics.h"
+#include "fs/fuse/request_gate.h"
 #include "fs/volume/kernel_cache.h"
 #include "gpu_engine/base/mutex.h"
 
@@ -22,12 +23,16 @@ namespace nacre::fs {
 
 class KernelNotifier final : public KernelCache {
  public:
-  explicit KernelNotifier(fuse_session* session) : session_(session) {}
+  // Both outlive it.
+  KernelNotifier(fuse_session* session, RequestGate& gate) : session_(session), gate_(gate) {}
   ~KernelNotifier() override;
 
-  Result<> start();
+  Result<> start() NACRE_EXCLUDES(life_mutex_);
   // Runs the posted tasks, then ends the thread. No task may be posted any more.
-  void stop();
+  void stop() NACRE_EXCLUDES(life_mutex_);
+  // Puts a new thread in the place of this object's, so that nothing is left on its stack. No task
+  // may be posted meanwhile. Does nothing after stop(). Error: out_of_memory; then no task runs.
+  Result<> renew_thread() NACRE_EXCLUDES(life_mutex_);
 
   // Writes out the whole file. Not called on a thread that serves requests.
   void write_out(metadata::InodeNumber inode) override;
@@ -47,23 +52,30 @@ class KernelNotifier final : public KernelCache {
   void forget_name(metadata::InodeNumber directory, std::string_view name);
 
   // Runs task on this object's thread, after those posted before. task must not throw. It may
-  // answer the request that the calling thread handles.
+  // answer the request that the calling thread handles. The caller holds a pass of the gate, and so
+  // does the task.
   void post(std::function<void()> task);
 
  private:
   void run() noexcept;
+  Result<> begin_thread() NACRE_REQUIRES(life_mutex_);
+  void end_thread() NACRE_REQUIRES(life_mutex_) NACRE_EXCLUDES(mutex_);
 
   fuse_session* const session_;
+  RequestGate& gate_;
   Mutex mutex_;
   ConditionVariable wake_;
   struct Task {
     RequestMark mark;  // of the request that it answers, if any
+    RequestGate::Pass pass;
     std::function<void()> run;
   };
   // Bounded by the requests that the kernel has under way, and its files with refused pages.
   std::deque<Task> tasks_ NACRE_GUARDED_BY(mutex_);
   bool stopping_ NACRE_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  Mutex life_mutex_;
+  bool is_stopped_ NACRE_GUARDED_BY(life_mutex_) = false;
+  std::thread thread_ NACRE_GUARDED_BY(life_mutex_);
 };
 
 }  // namespace nacre::fs

@@ -45,7 +45,7 @@ void drop_refused_pages(Context& context, InodeNumber inode) {
   // The kernel believes its own size of a file that it caches. It takes the volume's size with the
   // inode.
   if (!context.write_gate.names_more(inode)) return;
-  if (const Result<Place> place = place_of(context.volume, inode)) {
+  if (const Result<Place> place = place_of(*context.volume, inode)) {
     context.kernel->forget_name(place->directory, place->name);
   }
 }
@@ -69,7 +69,7 @@ struct Question {
 // A reader gets attributes that the kernel does not keep, as in keep_asking(), so the next writer
 // is still asked.
 Result<> answer_reader(Context& context, const Question& question) {
-  NACRE_ASSIGN(const Attributes attributes, context.volume.attributes(question.inode));
+  NACRE_ASSIGN(const Attributes attributes, context.volume->attributes(question.inode));
   const struct stat reply = to_stat(context, attributes);
   context.kernel->forget_attributes(question.inode);
   fuse_reply_attr(question.request, &reply, attributes_timeout);
@@ -91,7 +91,7 @@ Result<> answer_after_appends(Context& context, const Question& question) {
   if (const auto error = context.write_gate.error_of(question.inode)) {
     return refuse_asking_writer(context, question, Error{*error});
   }
-  NACRE_ASSIGN(const Attributes attributes, context.volume.attributes(question.inode));
+  NACRE_ASSIGN(const Attributes attributes, context.volume->attributes(question.inode));
   const struct stat reply = to_stat(context, attributes);
   if (has_little_room(context)) {
     context.kernel->forget_attributes(question.inode);  // before the answer, as in keep_asking()
@@ -107,8 +107,8 @@ Result<> answer_after_appends(Context& context, const Question& question) {
 // may take.
 Result<std::uint64_t> check_room(Context& context, const Question& question) {
   WriteGate& gate = context.write_gate;
-  return context.volume.check_write(question.inode, question.call.size_bytes,
-                                    gate.kept_bytes() + gate.promised_bytes());
+  return context.volume->check_write(question.inode, question.call.size_bytes,
+                                     gate.kept_bytes() + gate.promised_bytes());
 }
 
 // Whether the pages of promised calls, once the volume has them, may leave room for this one.
@@ -126,7 +126,7 @@ void write_out_promised(Context& context, InodeNumber inode) {
 
 // Runs on the notifier's thread, so one answer at a time is made, and no room is promised twice.
 Result<> answer_with_promise(Context& context, const Question& question) {
-  NACRE_ASSIGN(const Attributes before, context.volume.attributes(question.inode));
+  NACRE_ASSIGN(const Attributes before, context.volume->attributes(question.inode));
   write_out_promised(context, question.inode);
   context.kernel->write_out_range(question.inode, before.size, 0);
   if (context.write_gate.error_of(question.inode)) return answer_after_appends(context, question);
@@ -150,7 +150,7 @@ Result<> answer_with_promise(Context& context, const Question& question) {
 
 void note_late_refusal(Context& context, InodeNumber inode, std::uint64_t offset,
                        std::uint64_t size, ErrorCode error) {
-  const Result<Attributes> attributes = context.volume.attributes(inode);
+  const Result<Attributes> attributes = context.volume->attributes(inode);
   context.untold_refusal = static_cast<std::uint32_t>(error);
   context.write_gate.refuse(inode, error, attributes && offset + size > attributes->size);
   context.kernel->forget_attributes(inode);
@@ -167,7 +167,7 @@ Result<> check_refused_pages(Context& context, InodeNumber inode) {
 
 // When little room is left, the kernel must ask about files whose attributes it got before, too.
 bool has_little_room(Context& context) {
-  if (!context.write_gate.is_narrow(context.volume)) return false;
+  if (!context.write_gate.is_narrow(*context.volume)) return false;
   if (context.known != nullptr && context.write_gate.take_narrowing()) {
     context.kernel->post([&context] {
       context.known->for_each(

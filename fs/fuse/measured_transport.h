@@ -20,6 +20,8 @@ class MeasuredTransport final : public Transport {
   bool sends_at_once() const noexcept override { return transport_.sends_at_once(); }
   void join() override { transport_.join(); }
   void stop() override { transport_.stop(); }
+  Result<> renew_threads() override { return transport_.renew_threads(); }
+  bool renews_threads() const noexcept override { return transport_.renews_threads(); }
   std::size_t ring_data_size_bytes() const noexcept override {
     return transport_.ring_data_size_bytes();
   }

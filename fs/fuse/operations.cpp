@@ -145,20 +145,20 @@ void reply_entry(Context& context, fuse_req_t request, const Attributes& attribu
   const fuse_entry_param entry = to_entry(context, attributes);
   keep_asking(context, attributes.inode, S_ISREG(attributes.mode), requester_of(request).process);
   note_known(context, attributes.inode);
-  if (fuse_reply_entry(request, &entry) != 0) context.volume.forget(attributes.inode, 1);
+  if (fuse_reply_entry(request, &entry) != 0) context.volume->forget(attributes.inode, 1);
 }
 
 void reply_error(Context& context, fuse_req_t request, std::string_view name, fuse_ino_t inode,
                  const Error& error) noexcept {
-  context.faults.note(name, metadata::InodeNumber{inode}, error);
+  context.faults.note(*context.volume, name, metadata::InodeNumber{inode}, error);
   fuse_reply_err(request, to_errno(error.code));
 }
 
 Result<> settle_names(Context& context, fuse_ino_t directory) {
   if (!context.sync_names) return {};
   std::promise<Result<>> settled;
-  context.volume.sync_inode(metadata::InodeNumber{directory},
-                            [&settled](Result<> result) { settled.set_value(std::move(result)); });
+  context.volume->sync_inode(metadata::InodeNumber{directory},
+                             [&settled](Result<> result) { settled.set_value(std::move(result)); });
   return settled.get_future().get();
 }
 

@@ -25,11 +25,13 @@
 #include "fs/fuse/capabilities.h"
 #include "fs/fuse/errno.h"
 #include "fs/fuse/fuse_library.h"
+#include "fs/fuse/kept_forgets.h"
 #include "fs/fuse/kernel_notifier.h"
 #include "fs/fuse/known_inodes.h"
 #include "fs/fuse/listings.h"
 #include "fs/fuse/protocol.h"
 #include "fs/fuse/refused_pages.h"
+#include "fs/fuse/request_gate.h"
 #include "fs/fuse/transport.h"
 #include "fs/fuse/write_gate.h"
 #include "fs/fuse/written_files.h"
@@ -78,8 +80,9 @@ struct OwnerView {
 struct Context {
   static constexpr std::uint32_t none_untold = UINT32_MAX;
 
-  Volume& volume;
-  WritePacer& pacer;
+  // While the gate is closed they may be null, and change. A user of them holds a pass.
+  Volume* volume;
+  WritePacer* pacer;
   bool no_xattr = false;    // extended attributes do not exist here
   bool no_handles = false;  // the kernel opens no file by handle
   bool sync_names = false;  // changes of names are durable before they are answered
@@ -93,7 +96,7 @@ struct Context {
   KernelNotifier* looker = nullptr;
   Dispatcher* dispatcher = nullptr;
   KnownInodes* known = nullptr;  // null: they are not needed
-  FaultLog faults{volume};
+  FaultLog faults;
   Listings listings;
   RefusedPages refused_pages;
   WriteGate write_gate;
@@ -101,6 +104,8 @@ struct Context {
   bool can_forget_blocks = false;  // they alone, without the other attributes
   std::atomic<std::uint32_t> untold_refusal{none_untold};  // an ErrorCode
   PendingReplies pending;
+  RequestGate gate;
+  KeptForgets kept_forgets;
 };
 
 // The table for libfuse. Each file operations_* adds its own handlers.
@@ -122,6 +127,8 @@ fuse_entry_param to_entry(Context& context, const Attributes& attributes);
 inline void note_known(Context& context, metadata::InodeNumber inode) noexcept {
   if (context.known != nullptr) context.known->add(inode);
 }
+// Takes lookups of the inode back. FORGET has no answer, so a failure cannot be reported.
+void forget(Context& context, fuse_ino_t inode, std::uint64_t lookups) noexcept;
 // Answers with an entry, whose lookup the volume has counted. If the kernel does not take the
 // answer, the lookup is taken back.
 void reply_entry(Context& context, fuse_req_t request, const Attributes& attributes);
@@ -133,7 +140,7 @@ void reply_error(Context& context, fuse_req_t request, std::string_view name, fu
 template <typename Answer>
 void answer_writer(Context& context, metadata::InodeNumber inode, std::uint64_t written_bytes,
                    Answer answer) {
-  if (context.pacer.may_go_on(written_bytes)) return answer();
+  if (context.pacer->may_go_on(written_bytes)) return answer();
   std::function<void()> go_on;
   try {
     go_on = [&context, answer, mark = RequestScope::current()] {
@@ -145,7 +152,7 @@ void answer_writer(Context& context, metadata::InodeNumber inode, std::uint64_t 
     return answer();
   }
   context.pending.add();
-  context.pacer.hold(inode, written_bytes, std::move(go_on));
+  context.pacer->hold(inode, written_bytes, std::move(go_on));
 }
 // With sync_names, waits until the directory's names are durable.
 Result<> settle_names(Context& context, fuse_ino_t directory);

@@ -70,7 +70,7 @@ Result<ClearSetId> set_id_bits_lost(Context& context, fuse_req_t request, InodeN
       (fields & (FUSE_SET_ATTR_KILL_SUID | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0 ||
       ((fields & FUSE_SET_ATTR_SIZE) != 0 && context.owners.hides_set_id());
   if (!may_not_keep) return ClearSetId::none;
-  NACRE_ASSIGN(const Attributes before, context.volume.attributes(inode));
+  NACRE_ASSIGN(const Attributes before, context.volume->attributes(inode));
   if (!has_set_id_bits(before)) return ClearSetId::none;
   return set_id_bits_to_clear(context.owners, before, requester_of(request));
 }
@@ -88,11 +88,11 @@ void on_getattr(fuse_req_t request, fuse_ino_t inode, fuse_file_info* open_file)
     if (open_file != nullptr && asks_to_write(context, number)) {
       return answer_asking_writer(context, request, inode);
     }
-    NACRE_ASSIGN(const Attributes attributes, context.volume.attributes(number));
+    NACRE_ASSIGN(const Attributes attributes, context.volume->attributes(number));
     if (open_file == nullptr && looks_at_unwritten(context, attributes)) {
       answer_look(context, number, [request, inode] {
         serve(request, "getattr", inode, [&](Context& answering) -> Result<> {
-          NACRE_ASSIGN(const Attributes written, answering.volume.attributes(InodeNumber{inode}));
+          NACRE_ASSIGN(const Attributes written, answering.volume->attributes(InodeNumber{inode}));
           answer_getattr(answering, request, written, seconds_of_attributes(answering, written));
           return {};
         });
@@ -115,7 +115,7 @@ void on_setattr(fuse_req_t request, fuse_ino_t inode, struct stat* wanted, int f
     const InodeNumber number{inode};
     AttributeChange change = to_change(*wanted, fields);
     NACRE_ASSIGN(change.clear_set_id, set_id_bits_lost(context, request, number, fields));
-    NACRE_ASSIGN(const Attributes attributes, context.volume.change_attributes(number, change));
+    NACRE_ASSIGN(const Attributes attributes, context.volume->change_attributes(number, change));
     if (S_ISDIR(attributes.mode)) context.listings.changed(number);
     const struct stat reply = to_stat(context, attributes);
     double timeout = seconds_of_attributes(context, attributes);
@@ -133,7 +133,7 @@ void on_setattr(fuse_req_t request, fuse_ino_t inode, struct stat* wanted, int f
 void on_statfs(fuse_req_t request, fuse_ino_t inode) {
   serve(request, "statfs", inode, [&](Context& context) -> Result<> {
     has_little_room(context);  // whoever takes a look makes the daemon take one
-    NACRE_ASSIGN(const VolumeSpace space, context.volume.space());
+    NACRE_ASSIGN(const VolumeSpace space, context.volume->space());
     struct statvfs reply = {};
     reply.f_bsize = block_size_bytes;
     reply.f_frsize = block_size_bytes;
@@ -184,7 +184,7 @@ Result<> answer_set_flags(Context& context, fuse_req_t request, fuse_ino_t inode
     serve(request, "ioctl", inode, [&](Context& answering) -> Result<> {
       const InodeNumber number{inode};
       answering.kernel->write_out(number);
-      NACRE_TRY(answering.volume.set_flags(number, flags));
+      NACRE_TRY(answering.volume->set_flags(number, flags));
       answering.kernel->forget_attributes(number);  // because of the change time
       fuse_reply_ioctl(request, 0, nullptr, 0);
       return {};
@@ -203,7 +203,7 @@ void on_ioctl(fuse_req_t request, fuse_ino_t inode, unsigned command, void*, fus
     switch (command) {
       case FS_IOC_GETFLAGS: {
         if (output_size < flags_size_bytes) break;
-        NACRE_ASSIGN(const Attributes attributes, context.volume.attributes(number));
+        NACRE_ASSIGN(const Attributes attributes, context.volume->attributes(number));
         const std::uint32_t flags =
             spell(attributes.flags, &FlagName::inode_flag, &FlagName::fs_flag);
         fuse_reply_ioctl(request, 0, &flags, sizeof flags);
@@ -217,7 +217,7 @@ void on_ioctl(fuse_req_t request, fuse_ino_t inode, unsigned command, void*, fus
       }
       case FS_IOC_FSGETXATTR: {
         if (output_size < sizeof(fsxattr)) break;
-        NACRE_ASSIGN(const Attributes attributes, context.volume.attributes(number));
+        NACRE_ASSIGN(const Attributes attributes, context.volume->attributes(number));
         fsxattr reply = {};
         reply.fsx_xflags = spell(attributes.flags, &FlagName::inode_flag, &FlagName::xflag);
         fuse_reply_ioctl(request, 0, &reply, sizeof reply);

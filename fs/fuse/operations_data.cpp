@@ -36,7 +36,7 @@ void on_read(fuse_req_t request, fuse_ino_t inode, std::size_t size, off_t offse
     buffer = buffer.first(std::min(size, buffer.size()));
     NACRE_ASSIGN(
         const FileBytes bytes,
-        context.volume.view(InodeNumber{inode}, static_cast<std::uint64_t>(offset), buffer));
+        context.volume->view(InodeNumber{inode}, static_cast<std::uint64_t>(offset), buffer));
     std::vector<iovec> parts;
     parts.reserve(bytes.parts.size());
     for (const ByteView& part : bytes.parts)
@@ -52,8 +52,8 @@ void sync(fuse_req_t request, std::string_view name, fuse_ino_t inode) {
     NACRE_TRY(check_refused_pages(context, InodeNumber{inode}));
     expect_writes(context, InodeNumber{inode});
     context.pending.add();
-    context.volume.sync_inode(InodeNumber{inode}, [&context, request, name, inode,
-                                                   mark = RequestScope::current()](Result<> done) {
+    context.volume->sync_inode(InodeNumber{inode}, [&context, request, name, inode,
+                                                    mark = RequestScope::current()](Result<> done) {
       const RequestScope scope(mark);
       if (done) {
         fuse_reply_err(request, 0);
@@ -77,12 +77,12 @@ void on_fsyncdir(fuse_req_t request, fuse_ino_t inode, int, fuse_file_info*) {
 // fallocate and copy_file_range change content, too. But for them the kernel neither drops the
 // set-id bits nor says whether the caller may keep them.
 Result<> drop_set_id_bits(Context& context, fuse_req_t request, InodeNumber inode) {
-  NACRE_ASSIGN(const Attributes attributes, context.volume.attributes(inode));
+  NACRE_ASSIGN(const Attributes attributes, context.volume->attributes(inode));
   if (!has_set_id_bits(attributes)) return {};
   const Requester requester = requester_of(request);
   if (!context.owners.hides_set_id() && has_capability(requester, CAP_FSETID)) return {};
   const ClearSetId which = set_id_bits_to_clear(context.owners, attributes, requester);
-  NACRE_TRY(context.volume.change_attributes(inode, {.clear_set_id = which}));
+  NACRE_TRY(context.volume->change_attributes(inode, {.clear_set_id = which}));
   context.written_files.must_be_told(inode);
   context.kernel->forget_attributes(inode);
   return {};
@@ -111,8 +111,8 @@ void on_fallocate(fuse_req_t request, fuse_ino_t inode, int flags, off_t offset,
     NACRE_ASSIGN(const AllocateMode mode, allocate_mode(flags));
     const InodeNumber number{inode};
     NACRE_TRY(drop_set_id_bits(context, request, number));
-    NACRE_TRY(context.volume.allocate(number, mode, static_cast<std::uint64_t>(offset),
-                                      static_cast<std::uint64_t>(length)));
+    NACRE_TRY(context.volume->allocate(number, mode, static_cast<std::uint64_t>(offset),
+                                       static_cast<std::uint64_t>(length)));
     fuse_reply_err(request, 0);
     return {};
   });
@@ -124,9 +124,9 @@ void on_copy_file_range(fuse_req_t request, fuse_ino_t from, off_t from_offset, 
     NACRE_TRY(drop_set_id_bits(context, request, InodeNumber{to}));
     NACRE_ASSIGN(
         const std::uint64_t copied,
-        context.volume.copy_range(InodeNumber{from}, static_cast<std::uint64_t>(from_offset),
-                                  InodeNumber{to}, static_cast<std::uint64_t>(to_offset),
-                                  std::min<std::uint64_t>(length, copy_size_bytes_max)));
+        context.volume->copy_range(InodeNumber{from}, static_cast<std::uint64_t>(from_offset),
+                                   InodeNumber{to}, static_cast<std::uint64_t>(to_offset),
+                                   std::min<std::uint64_t>(length, copy_size_bytes_max)));
     answer_writer(context, InodeNumber{to}, copied,
                   [request, copied] { fuse_reply_write(request, copied); });
     return {};
@@ -136,11 +136,11 @@ void on_copy_file_range(fuse_req_t request, fuse_ino_t from, off_t from_offset, 
 // The volume's answer is right, except for pages that the kernel has not handed over. Only pages in
 // holes can change the answer, so only those are asked for, and data stays in the kernel's cache.
 Result<std::uint64_t> seek_data(Context& context, InodeNumber inode, std::uint64_t offset) {
-  const Result<std::uint64_t> known = context.volume.seek(inode, offset, SeekWhat::data);
+  const Result<std::uint64_t> known = context.volume->seek(inode, offset, SeekWhat::data);
   if (known && *known == offset) return known;
   if (!known && known.error().code != ErrorCode::no_position) return known;
   context.kernel->write_out_range(inode, offset, known ? *known - offset : 0);
-  return context.volume.seek(inode, offset, SeekWhat::data);
+  return context.volume->seek(inode, offset, SeekWhat::data);
 }
 
 // The end of a file that is being written moves on and on. After this many rounds the answer is a
@@ -150,12 +150,12 @@ constexpr int seek_round_count_max = 16;
 Result<std::uint64_t> seek_hole(Context& context, InodeNumber inode, std::uint64_t offset) {
   std::uint64_t from = offset;
   for (int round = 0; round < seek_round_count_max; ++round) {
-    const Result<std::uint64_t> known = context.volume.seek(inode, from, SeekWhat::hole);
+    const Result<std::uint64_t> known = context.volume->seek(inode, from, SeekWhat::hole);
     if (!known && known.error().code != ErrorCode::no_position) return known;
     const std::uint64_t hole = known ? *known : from;
-    const Result<std::uint64_t> next = context.volume.seek(inode, hole, SeekWhat::data);
+    const Result<std::uint64_t> next = context.volume->seek(inode, hole, SeekWhat::data);
     context.kernel->write_out_range(inode, hole, next && *next > hole ? *next - hole : 0);
-    const Result<std::uint64_t> now = context.volume.seek(inode, from, SeekWhat::hole);
+    const Result<std::uint64_t> now = context.volume->seek(inode, from, SeekWhat::hole);
     if (now) {
       if (*now == hole) return now;
       from = *now;  // not a hole: go on from where the data ends now
@@ -165,7 +165,7 @@ Result<std::uint64_t> seek_hole(Context& context, InodeNumber inode, std::uint64
     break;  // the data goes on to the end, which is a hole, too
   }
   // The file may have been cut off in the meantime.
-  NACRE_ASSIGN(const Attributes attributes, context.volume.attributes(inode));
+  NACRE_ASSIGN(const Attributes attributes, context.volume->attributes(inode));
   if (attributes.size <= offset) return fail(ErrorCode::no_position);
   return std::min(from, attributes.size);
 }

@@ -105,7 +105,7 @@ void read_entries(fuse_req_t request, std::string_view name, fuse_ino_t inode, s
     const auto take = [&](const DirectoryEntry& entry) {
       return with_attributes ? list.add_with_attributes(entry) : list.add(entry);
     };
-    Result<> result = context.volume.read_directory(
+    Result<> result = context.volume->read_directory(
         InodeNumber{inode}, static_cast<std::uint64_t>(offset), with_attributes, take);
     // Entries that were read before the error are an answer. The error comes again with the next
     // request.
@@ -121,9 +121,9 @@ void read_entries(fuse_req_t request, std::string_view name, fuse_ino_t inode, s
     }
     if (fuse_reply_buf(request, reinterpret_cast<const char*>(bytes.data()), bytes.size()) != 0) {
       for (const auto& [looked_up, is_regular] : list.looked_up())
-        context.volume.forget(looked_up, 1);
+        context.volume->forget(looked_up, 1);
     }
-    if (with_attributes) context.volume.go_on_listing();
+    if (with_attributes) context.volume->go_on_listing();
     return {};
   });
 }

@@ -18,8 +18,8 @@ void on_lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
     // named "/" until a process comes to it by a path, and overlayfs asks whether that name is
     // good.
     const bool itself = std::string_view(name) == "." || std::string_view(name) == "/";
-    const Result<Attributes> found = itself ? context.volume.lookup_inode(InodeNumber{parent})
-                                            : context.volume.lookup(InodeNumber{parent}, name);
+    const Result<Attributes> found = itself ? context.volume->lookup_inode(InodeNumber{parent})
+                                            : context.volume->lookup(InodeNumber{parent}, name);
     if (found) {
       if (!itself) let_size_go(context, found->inode, InodeNumber{parent}, name);
       reply_entry(context, request, *found);
@@ -34,22 +34,6 @@ void on_lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
     fuse_reply_entry(request, &nothing);
     return {};
   });
-}
-
-// FORGET has no answer, so a failure cannot be reported.
-void forget(Context& context, fuse_ino_t inode, std::uint64_t lookups) noexcept try {
-  context.write_gate.forget(InodeNumber{inode});
-  context.refused_pages.forget(InodeNumber{inode});
-  context.written_files.forget(InodeNumber{inode});
-  context.listings.forget(InodeNumber{inode});
-  const auto forget_lookups = [&] { return context.volume.forget(InodeNumber{inode}, lookups); };
-  if (context.known != nullptr) {
-    context.known->forget(InodeNumber{inode}, forget_lookups);
-  } else {
-    forget_lookups();
-  }
-} catch (const std::exception& exception) {
-  context.faults.note("forget", InodeNumber{inode}, Error{ErrorCode::io, exception.what()});
 }
 
 void on_forget(fuse_req_t request, fuse_ino_t inode, std::uint64_t lookups) {
@@ -70,7 +54,7 @@ Result<> answer_made(Context& context, fuse_req_t request, fuse_ino_t parent,
   if (!made) return tl::unexpected<Error>(made.error());
   context.listings.changed(InodeNumber{parent});
   if (Result<> settled = settle_names(context, parent); !settled) {
-    context.volume.forget(made->inode, 1);
+    context.volume->forget(made->inode, 1);
     return settled;
   }
   context.write_gate.leave_ajar(made->inode);  // it may be a file that got a second name
@@ -82,7 +66,7 @@ void on_mknod(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mo
   serve(request, "mknod", parent, [&](Context& context) -> Result<> {
     return answer_made(
         context, request, parent,
-        context.volume.make_node(InodeNumber{parent}, name, caller_of(request), mode, rdev));
+        context.volume->make_node(InodeNumber{parent}, name, caller_of(request), mode, rdev));
   });
 }
 
@@ -90,7 +74,7 @@ void on_mkdir(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mo
   serve(request, "mkdir", parent, [&](Context& context) -> Result<> {
     return answer_made(
         context, request, parent,
-        context.volume.make_directory(InodeNumber{parent}, name, caller_of(request), mode));
+        context.volume->make_directory(InodeNumber{parent}, name, caller_of(request), mode));
   });
 }
 
@@ -98,14 +82,14 @@ void on_symlink(fuse_req_t request, const char* target, fuse_ino_t parent, const
   serve(request, "symlink", parent, [&](Context& context) -> Result<> {
     return answer_made(
         context, request, parent,
-        context.volume.make_symlink(InodeNumber{parent}, name, caller_of(request), target));
+        context.volume->make_symlink(InodeNumber{parent}, name, caller_of(request), target));
   });
 }
 
 void on_link(fuse_req_t request, fuse_ino_t inode, fuse_ino_t parent, const char* name) {
   serve(request, "link", inode, [&](Context& context) -> Result<> {
     return answer_made(context, request, parent,
-                       context.volume.link(InodeNumber{inode}, InodeNumber{parent}, name));
+                       context.volume->link(InodeNumber{inode}, InodeNumber{parent}, name));
   });
 }
 
@@ -113,11 +97,11 @@ void on_create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t m
                fuse_file_info* file) {
   serve(request, "create", parent, [&](Context& context) -> Result<> {
     NACRE_ASSIGN(const Attributes made,
-                 context.volume.make_node(InodeNumber{parent}, name, caller_of(request),
-                                          S_IFREG | (mode & 07777), 0));
+                 context.volume->make_node(InodeNumber{parent}, name, caller_of(request),
+                                           S_IFREG | (mode & 07777), 0));
     context.listings.changed(InodeNumber{parent});
     if (Result<> settled = settle_names(context, parent); !settled) {
-      context.volume.forget(made.inode, 1);
+      context.volume->forget(made.inode, 1);
       return settled;
     }
     fuse_entry_param entry = to_entry(context, made);
@@ -125,14 +109,14 @@ void on_create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t m
         seconds_for_new_content(context, made.inode, requester_of(request).process);
     file->keep_cache = 1;
     note_known(context, made.inode);
-    if (fuse_reply_create(request, &entry, file) != 0) context.volume.forget(made.inode, 1);
+    if (fuse_reply_create(request, &entry, file) != 0) context.volume->forget(made.inode, 1);
     return {};
   });
 }
 
 void on_unlink(fuse_req_t request, fuse_ino_t parent, const char* name) {
   serve(request, "unlink", parent, [&](Context& context) -> Result<> {
-    NACRE_TRY(context.volume.unlink(InodeNumber{parent}, name));
+    NACRE_TRY(context.volume->unlink(InodeNumber{parent}, name));
     context.listings.changed(InodeNumber{parent});
     NACRE_TRY(settle_names(context, parent));
     fuse_reply_err(request, 0);
@@ -142,7 +126,7 @@ void on_unlink(fuse_req_t request, fuse_ino_t parent, const char* name) {
 
 void on_rmdir(fuse_req_t request, fuse_ino_t parent, const char* name) {
   serve(request, "rmdir", parent, [&](Context& context) -> Result<> {
-    NACRE_TRY(context.volume.remove_directory(InodeNumber{parent}, name));
+    NACRE_TRY(context.volume->remove_directory(InodeNumber{parent}, name));
     context.listings.changed(InodeNumber{parent});
     NACRE_TRY(settle_names(context, parent));
     fuse_reply_err(request, 0);
@@ -170,8 +154,8 @@ Result<> rename(Context& context, fuse_req_t request, fuse_ino_t parent, const c
   NACRE_ASSIGN(const RenameMode mode, rename_mode(flags & ~static_cast<unsigned>(RENAME_WHITEOUT)));
   const InodeNumber from{parent};
   const InodeNumber to{new_parent};
-  if ((flags & RENAME_WHITEOUT) == 0) return context.volume.rename(from, name, to, new_name, mode);
-  return context.volume.rename_over_whiteout(from, name, to, new_name, mode, caller_of(request));
+  if ((flags & RENAME_WHITEOUT) == 0) return context.volume->rename(from, name, to, new_name, mode);
+  return context.volume->rename_over_whiteout(from, name, to, new_name, mode, caller_of(request));
 }
 
 void on_rename(fuse_req_t request, fuse_ino_t parent, const char* name, fuse_ino_t new_parent,
@@ -189,13 +173,29 @@ void on_rename(fuse_req_t request, fuse_ino_t parent, const char* name, fuse_ino
 
 void on_readlink(fuse_req_t request, fuse_ino_t inode) {
   serve(request, "readlink", inode, [&](Context& context) -> Result<> {
-    NACRE_ASSIGN(const std::string target, context.volume.read_symlink(InodeNumber{inode}));
+    NACRE_ASSIGN(const std::string target, context.volume->read_symlink(InodeNumber{inode}));
     fuse_reply_readlink(request, target.c_str());
     return {};
   });
 }
 
 }  // namespace
+
+void forget(Context& context, fuse_ino_t inode, std::uint64_t lookups) noexcept try {
+  context.write_gate.forget(InodeNumber{inode});
+  context.refused_pages.forget(InodeNumber{inode});
+  context.written_files.forget(InodeNumber{inode});
+  context.listings.forget(InodeNumber{inode});
+  const auto forget_lookups = [&] { return context.volume->forget(InodeNumber{inode}, lookups); };
+  if (context.known != nullptr) {
+    context.known->forget(InodeNumber{inode}, forget_lookups);
+  } else {
+    forget_lookups();
+  }
+} catch (const std::exception& exception) {
+  context.faults.note(*context.volume, "forget", InodeNumber{inode},
+                      Error{ErrorCode::io, exception.what()});
+}
 
 void add_name_operations(fuse_lowlevel_ops& operations) {
   operations.lookup = on_lookup;

@@ -35,7 +35,7 @@ void on_getxattr(fuse_req_t request, fuse_ino_t inode, const char* name, std::si
     if (size == 0 && std::string_view(name) == XATTR_NAME_CAPS) {
       expect_writes(context, InodeNumber{inode});
     }
-    NACRE_ASSIGN(const std::string value, context.volume.get_xattr(InodeNumber{inode}, name));
+    NACRE_ASSIGN(const std::string value, context.volume->get_xattr(InodeNumber{inode}, name));
     return answer_text(request, value, size);
   });
 }
@@ -47,7 +47,7 @@ void on_listxattr(fuse_req_t request, fuse_ino_t inode, std::size_t size) {
       return {};
     }
     NACRE_ASSIGN(const std::vector<std::string> names,
-                 context.volume.list_xattrs(InodeNumber{inode}));
+                 context.volume->list_xattrs(InodeNumber{inode}));
     std::string list;
     for (const std::string& name : names) {
       // Like other file systems, this one shows these names to administrators only.
@@ -67,7 +67,7 @@ void on_removexattr(fuse_req_t request, fuse_ino_t inode, const char* name) {
       fuse_reply_err(request, ENOSYS);
       return {};
     }
-    NACRE_TRY(context.volume.remove_xattr(InodeNumber{inode}, name));
+    NACRE_TRY(context.volume->remove_xattr(InodeNumber{inode}, name));
     fuse_reply_err(request, 0);
     return {};
   });

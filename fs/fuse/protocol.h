@@ -72,6 +72,14 @@ struct CreateOut {
 };
 static_assert(sizeof(CreateOut) == 144);
 
+// A notification that names inodes, which follow it as numbers of 64 bits.
+struct PruneOut {
+  std::uint32_t count;
+  std::uint32_t padding;
+  std::uint64_t spare;
+};
+static_assert(sizeof(PruneOut) == 16);
+
 static_assert(sizeof(fuse_in_header) == 40 && sizeof(fuse_write_in) == 40);
 // The offset of a WRITE's data in its request.
 inline constexpr std::size_t write_data_offset = sizeof(fuse_in_header) + sizeof(fuse_write_in);

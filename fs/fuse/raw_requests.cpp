@@ -96,7 +96,7 @@ tl::unexpected<Error> malformed() {
 Result<> answer_write(RawRequest& request) {
   const auto arguments = request.take<fuse_write_in>();
   if (!arguments || request.rest().size() < arguments->size) return malformed();
-  Volume& volume = request.context().volume;
+  Volume& volume = *request.context().volume;
   const InodeNumber inode = request.inode();
   const bool may_keep_set_id = (arguments->write_flags & FUSE_WRITE_KILL_SUIDGID) == 0 &&
                                !request.context().owners.hides_set_id();
@@ -152,7 +152,7 @@ Result<> answer_setxattr(RawRequest& request) {
   if (!size || !flags || !name || request.rest().size() < *size) return malformed();
   const bool create = (*flags & XATTR_CREATE) != 0;
   const bool replace = (*flags & XATTR_REPLACE) != 0;
-  NACRE_TRY(request.context().volume.set_xattr(
+  NACRE_TRY(request.context().volume->set_xattr(
       request.inode(), *name, as_text(request.rest().first(*size)),
       create ? XattrMode::create : (replace ? XattrMode::replace : XattrMode::set), clear_sgid));
   request.reply_errno(0);
@@ -188,7 +188,7 @@ Result<> answer_tmpfile(RawRequest& request) {
   const Caller caller{.uid = header.uid, .gid = header.gid, .umask = arguments->umask};
   NACRE_ASSIGN(
       const Attributes made,
-      context.volume.make_unnamed(request.inode(), caller, S_IFREG | (arguments->mode & 07777)));
+      context.volume->make_unnamed(request.inode(), caller, S_IFREG | (arguments->mode & 07777)));
   protocol::CreateOut reply = {};
   reply.entry.nodeid = made.inode.value;
   reply.entry.entry_valid = cache_seconds;
@@ -197,7 +197,7 @@ Result<> answer_tmpfile(RawRequest& request) {
   reply.entry.attr = to_fuse_attr(context, made);
   reply.open.open_flags = FOPEN_KEEP_CACHE;
   note_known(context, made.inode);
-  if (!request.reply(reply)) context.volume.forget(made.inode, 1);
+  if (!request.reply(reply)) context.volume->forget(made.inode, 1);
   return {};
 }
 
@@ -232,13 +232,13 @@ Result<> answer_statx(RawRequest& request) {
   if (!request.take<protocol::StatxIn>()) return malformed();
   Context& context = request.context();
   const InodeNumber inode = request.inode();
-  NACRE_ASSIGN(const Attributes attributes, context.volume.attributes(inode));
+  NACRE_ASSIGN(const Attributes attributes, context.volume->attributes(inode));
   if (looks_at_unwritten(context, attributes)) {
     answer_look(context, inode,
                 [&context, inode, answer = request.answer(), attributes,
                  process = request.requester().process] {
                   try {
-                    const Result<Attributes> written = context.volume.attributes(inode);
+                    const Result<Attributes> written = context.volume->attributes(inode);
                     const protocol::StatxOut reply =
                         to_statx(context, written ? *written : attributes);
                     keep_asking(context, inode, S_ISREG(attributes.mode), process);
@@ -290,7 +290,7 @@ void answer_raw_request(Context& context, Transport& transport, ByteView bytes) 
   const RawHandler* handler = find_handler(request.header().opcode);
   if (handler == nullptr) return;
   const auto refuse = [&](const Error& error) {
-    context.faults.note(handler->name, request.inode(), error);
+    context.faults.note(*context.volume, handler->name, request.inode(), error);
     request.reply_errno(handler->opcode == FUSE_SETXATTR ? to_errno_of_xattr(error.code)
                                                          : to_errno(error.code));
   };

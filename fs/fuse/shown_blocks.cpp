@@ -19,9 +19,9 @@ constexpr int hole_count_max = 64;
 void write_out_unknown(Context& context, InodeNumber inode, std::uint64_t size) {
   std::uint64_t from = 0;
   for (int count = 0; from < size; ++count) {
-    const Result<std::uint64_t> hole = context.volume.seek(inode, from, SeekWhat::hole);
+    const Result<std::uint64_t> hole = context.volume->seek(inode, from, SeekWhat::hole);
     if (!hole || *hole >= size) break;
-    const Result<std::uint64_t> data = context.volume.seek(inode, *hole, SeekWhat::data);
+    const Result<std::uint64_t> data = context.volume->seek(inode, *hole, SeekWhat::data);
     const bool is_last = !data || *data <= *hole || count == hole_count_max;
     const std::uint64_t end = is_last ? size : *data;
     context.kernel->write_out_range(inode, *hole, end - *hole);
@@ -69,7 +69,7 @@ bool looks_at_unwritten(Context& context, const Attributes& attributes) {
 void answer_look(Context& context, InodeNumber inode, std::function<void()> answer) {
   context.looker->post([&context, inode, answer = std::move(answer)] {
     try {
-      if (const Result<Attributes> before = context.volume.attributes(inode)) {
+      if (const Result<Attributes> before = context.volume->attributes(inode)) {
         write_out_unknown(context, inode, before->size);
       }
     } catch (const std::bad_alloc&) {

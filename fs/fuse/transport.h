@@ -49,6 +49,12 @@ class Transport {
   // Ends the threads although the connection goes on. Each finishes the request that it handles.
   virtual void stop() = 0;
 
+  // Puts new threads in the place of those that serve, so that no buffer, stack or thread-local
+  // memory of theirs is left. Requests are served meanwhile. One call at a time. Errors:
+  // unsupported, always, if renews_threads() is false; out_of_memory.
+  virtual Result<> renew_threads() { return fail(ErrorCode::unsupported); }
+  virtual bool renews_threads() const noexcept { return false; }
+
   // The maximum size of the data that a request over the kernel's rings carries. 0 if there are
   // none.
   virtual std::size_t ring_data_size_bytes() const noexcept { return 0; }

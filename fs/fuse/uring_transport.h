@@ -31,6 +31,9 @@ class UringTransport final : public Transport {
   bool sends_at_once() const noexcept override { return !serving_; }
   void join() override;
   void stop() override;
+  // A ring is bound to the thread that made it.
+  bool renews_threads() const noexcept override { return !serving_ && device_.renews_threads(); }
+  Result<> renew_threads() override { return device_.renew_threads(); }
   std::size_t ring_data_size_bytes() const noexcept override;
   void initialised(bool over_rings) noexcept override;
   std::string name() const override;

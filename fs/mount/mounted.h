@@ -21,6 +21,7 @@
 #include "fs/store/segment_store.h"
 #include "fs/volume/admission.h"
 #include "fs/volume/kernel_cache.h"
+#include "fs/volume/kernel_knowledge.h"
 #include "fs/volume/volume.h"
 #include "fs/volume/volume_rules.h"
 #include "gpu_engine/engine.h"
@@ -59,6 +60,8 @@ struct VolumeOptions {
   // Called with the opened database, which may have recovered itself, and before anything else is
   // changed. An error ends the opening.
   std::function<Result<>(const metadata::Database&)> accept = nullptr;
+  // What the kernel knows of the volume already, as close() gave it. Used during the opening only.
+  const KernelKnowledge* knowledge = nullptr;
 };
 
 struct VolumeStats {
@@ -107,8 +110,10 @@ class Mounted final : private CommitSource, private DurableObserver, private Row
       const VolumeOptions& options);
   // Without close() before it, the volume is left as after a crash.
   ~Mounted() override;
-  // Commits everything and leaves the volume clean. No other thread may use the parts any more.
-  Result<> close();
+  // Commits everything and leaves the volume clean. No other thread may use the parts any more. If
+  // knowledge is given, the volume will be opened again behind the same mount: files without a name
+  // that the kernel knows are kept.
+  Result<> close(KernelKnowledge* knowledge = nullptr);
 
   Volume& volume();
 

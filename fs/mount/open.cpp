@@ -289,6 +289,7 @@ Mounted::Mounted(std::shared_ptr<metadata::BackingDirectory> directory,
                                            options.loaded_inodes_max)) {}
 
 Result<> Mounted::start() {
+  if (options_.knowledge != nullptr) volume_->inodes().adopt_knowledge(*options_.knowledge);
   NACRE_TRY(volume_->names().find_root());
   cache_.start();
   if (options_.read_only) return {};
@@ -303,15 +304,16 @@ Result<> Mounted::start() {
   return checkpointer_.start();
 }
 
-Result<> Mounted::close() {
+Result<> Mounted::close(KernelKnowledge* knowledge) {
   if (std::exchange(closed_, true)) return {};
   Result<> last;
   volume_->names().list_ahead().stop();
   checkpointer_.stop();
   compactor_.stop();
+  if (knowledge != nullptr) *knowledge = volume_->inodes().knowledge();
   if (!options_.read_only) {
     // Deleted files that the kernel never forgot are removed by the last commit.
-    volume_->inodes().forget_all();
+    if (knowledge == nullptr) volume_->inodes().forget_all();
     volume_->names().reaper().stop();
     cache_.stop();
     volume_->staging().begin_closing();

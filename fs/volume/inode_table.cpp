@@ -136,6 +136,7 @@ Result<> InodeTable::adopt(Inode& inode, Inode::Locked& locked,
   locked->row = std::move(*row);
   locked->has_row = true;
   locked->has_orphan_row = locked->row.link_count == 0;
+  locked->linkable = locked->has_orphan_row && linkable_.contains(inode.number());
   locked->staged_data_bytes = locked->row.data_bytes;
   locked->staged_group = staged_group_;
   inode.type_ = locked->row.mode & S_IFMT;
@@ -267,6 +268,39 @@ std::vector<InodeRef> InodeTable::take_dirty(std::uint64_t group) {
     if (InodeRef inode = find(number)) inodes.push_back(std::move(inode));
   }
   return inodes;
+}
+
+KernelKnowledge InodeTable::knowledge() {
+  KernelKnowledge knowledge;
+  std::vector<InodeRef> known;
+  for (Shard& shard : shards_) {
+    LockGuard lock(shard.mutex);
+    shard.shrunk.for_each([&](InodeNumber number, std::uint64_t count) {
+      knowledge.lookups.emplace_back(number, count);
+    });
+    for (const auto& [number, inode] : shard.inodes) {
+      if (inode->lookups_ == 0) continue;
+      knowledge.lookups.emplace_back(number, inode->lookups_);
+      inode->pins_.fetch_add(1, std::memory_order_relaxed);
+      known.push_back(InodeRef(this, inode.get()));
+    }
+  }
+  for (const InodeRef& inode : known) {
+    const auto locked = inode->lock();
+    if (locked->row.link_count == 0 && locked->linkable) {
+      knowledge.linkable.push_back(inode->number());
+    }
+  }
+  return knowledge;
+}
+
+void InodeTable::adopt_knowledge(const KernelKnowledge& knowledge) {
+  linkable_.insert(knowledge.linkable.begin(), knowledge.linkable.end());
+  for (const auto& [number, count] : knowledge.lookups) {
+    Shard& shard = shard_of(number);
+    LockGuard lock(shard.mutex);
+    shard.shrunk.insert(number, count);
+  }
 }
 
 void InodeTable::drop_lingering() {

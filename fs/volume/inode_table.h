@@ -20,12 +20,14 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include <sys/stat.h>
 
 #include "fs/cache/file_data.h"
+#include "fs/volume/kernel_knowledge.h"
 #include "fs/volume/lookup_counts.h"
 #include "gpu_engine/base/mutex.h"
 #include "metadata/format/rows.h"
@@ -162,6 +164,10 @@ class InodeTable {
   std::vector<InodeRef> take_dirty(std::uint64_t group) NACRE_EXCLUDES(lists_mutex_);
   // Forgets all lookups, as if the kernel had forgotten all that it knows.
   void forget_all();
+  // What the kernel knows. Called once no inode is dropped any more, by no request.
+  KernelKnowledge knowledge();
+  // Takes over what the kernel knows of an earlier table. Called before anything else.
+  void adopt_knowledge(const KernelKnowledge& knowledge);
   // Drops inodes that had to stay only because their data was still being written.
   void drop_lingering() NACRE_EXCLUDES(lists_mutex_);
 
@@ -211,6 +217,7 @@ class InodeTable {
   const std::size_t shard_count_max_;  // of objects in a shard
   std::atomic<std::uint64_t> staged_group_{0};
   std::array<Shard, shard_count> shards_;
+  std::unordered_set<InodeNumber> linkable_;  // of an earlier table; does not change any more
   std::atomic<bool> closing_{false};
   Mutex lists_mutex_;
   // Numbers, since being on the list must not keep a deleted inode.

@@ -14,9 +14,7 @@ using metadata::InodeNumber;
 
 namespace {
 
-constexpr unsigned count_bits = 16;
-constexpr std::uint64_t count_max = (1u << count_bits) - 1;
-constexpr std::uint64_t number_max = ~std::uint64_t{0} >> count_bits;
+constexpr std::uint64_t number_max = ~std::uint64_t{0} >> LookupCounts::count_bits;
 
 // This share of the places may be in use; more would make probing long. With 7 in 8 places used,
 // the search for a number that is not there looks at 33 places. These are 5 cache lines.
@@ -25,16 +23,16 @@ constexpr std::size_t fill_denominator = 8;
 constexpr std::size_t capacity_min = 16;
 
 std::uint64_t word_of(std::uint64_t number, std::uint64_t count) {
-  return number << count_bits | count;
+  return number << LookupCounts::count_bits | count;
 }
 std::uint64_t number_of(std::uint64_t word) {
-  return word >> count_bits;
+  return word >> LookupCounts::count_bits;
 }
 std::uint64_t count_of(std::uint64_t word) {
-  return word & count_max;
+  return word & LookupCounts::count_max;
 }
 bool fits(std::uint64_t number, std::uint64_t count) {
-  return number <= number_max && count <= count_max;
+  return number <= number_max && count <= LookupCounts::count_max;
 }
 
 }  // namespace

@@ -19,6 +19,10 @@ namespace nacre::fs {
 
 class LookupCounts {
  public:
+  // In a word, the lowest bits are the count.
+  static constexpr unsigned count_bits = 16;
+  static constexpr std::uint64_t count_max = (1u << count_bits) - 1;
+
   // The number has no count yet, and count > 0.
   void insert(metadata::InodeNumber number, std::uint64_t count);
   // Returns the count and no longer keeps it. Returns none if there was none.
@@ -26,6 +30,14 @@ class LookupCounts {
   // Subtracts count and returns whether lookups are left. A count of 0 is removed.
   bool subtract(metadata::InodeNumber number, std::uint64_t count);
   void clear();
+  template <typename Visit>
+  void for_each(Visit visit) const {
+    for (const std::uint64_t word : words_) {
+      if (word != 0) visit(metadata::InodeNumber{word >> count_bits}, word & count_max);
+    }
+    for (const auto& [number, count] : large_)
+      visit(metadata::InodeNumber{number}, count);
+  }
 
   std::size_t size() const { return word_count_ + large_.size(); }
   // The bytes taken from the allocator.

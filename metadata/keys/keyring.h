@@ -169,6 +169,8 @@ struct RecipientSeal {
   RecipientSeal clone() const { return {fingerprint, check, key.clone(), sealed_private_key}; }
 };
 
+inline constexpr std::size_t volume_key_size_bytes = 32;
+
 // A secret that opens a volume: a passphrase, or the private key of an RSA recipient.
 using VolumeSecret = std::variant<SecretBytes, engine::RsaPrivateKey>;
 
@@ -247,6 +249,11 @@ struct OpenedKeyring {
 // limit).
 Result<OpenedKeyring> open_keyring(const Unverified<Keyring>& keyring, const VolumeSecret& secret,
                                    const KdfLimit& limit = kdf_limit());
+
+// The same for a volume key that another process got by open_keyring(). Error: tampered, also if
+// the keyring is another volume's.
+Result<std::shared_ptr<KeyTree>> open_keyring_by_volume_key(const Unverified<Keyring>& keyring,
+                                                            ByteView volume_key);
 
 struct FoundKeyring {
   Unverified<Keyring> keyring;

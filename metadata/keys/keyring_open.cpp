@@ -212,6 +212,27 @@ Result<NewKeyring> create_keyring(const engine::VolumeId& volume_id, engine::Cip
   return NewKeyring{std::move(keyring), std::move(keys)};
 }
 
+Result<std::shared_ptr<KeyTree>> open_keyring_by_volume_key(const Unverified<Keyring>& unverified,
+                                                            ByteView volume_key) {
+  const Keyring& keyring = unverified.claims;
+  NACRE_TRY(check_no_twins(keyring));
+  const auto mac_key = derive_volume_subkey(keyring.volume_id, volume_key, "keyring mac");
+  NACRE_TRY(verify(unverified.seal, mac_key.view(), "keyring"));
+
+  std::vector<EpochKey> epochs;
+  for (const WrappedEpoch& epoch : keyring.epochs) {
+    NACRE_ASSIGN(EpochKey key, unwrap_epoch(keyring.volume_id, volume_key, epoch));
+    epochs.push_back(std::move(key));
+  }
+  SecretBytes previous;
+  if (!keyring.sealed_previous_volume_key.empty()) {
+    NACRE_ASSIGN(previous, open_previous_volume_key(keyring.volume_id, volume_key,
+                                                    keyring.sealed_previous_volume_key));
+  }
+  return std::make_shared<KeyTree>(keyring.volume_id, SecretBytes(volume_key), std::move(epochs),
+                                   std::move(previous), keyring.previous_superblock);
+}
+
 Result<OpenedKeyring> open_keyring(const Unverified<Keyring>& unverified,
                                    const VolumeSecret& secret, const KdfLimit& limit) {
   const Keyring& keyring = unverified.claims;
@@ -220,24 +241,7 @@ Result<OpenedKeyring> open_keyring(const Unverified<Keyring>& unverified,
   NACRE_ASSIGN(KeyringAccess access,
                passphrase ? open_volume_key(keyring, passphrase->view(), limit)
                           : open_volume_key(keyring, std::get<engine::RsaPrivateKey>(secret)));
-  const auto subkey = [&](std::string_view purpose) {
-    return derive_volume_subkey(keyring.volume_id, access.volume_key.view(), purpose);
-  };
-  NACRE_TRY(verify(unverified.seal, subkey("keyring mac").view(), "keyring"));
-
-  std::vector<EpochKey> epochs;
-  for (const WrappedEpoch& epoch : keyring.epochs) {
-    NACRE_ASSIGN(EpochKey key, unwrap_epoch(keyring.volume_id, access.volume_key.view(), epoch));
-    epochs.push_back(std::move(key));
-  }
-  SecretBytes previous;
-  if (!keyring.sealed_previous_volume_key.empty()) {
-    NACRE_ASSIGN(previous, open_previous_volume_key(keyring.volume_id, access.volume_key.view(),
-                                                    keyring.sealed_previous_volume_key));
-  }
-  auto keys =
-      std::make_shared<KeyTree>(keyring.volume_id, access.volume_key.clone(), std::move(epochs),
-                                std::move(previous), keyring.previous_superblock);
+  NACRE_ASSIGN(auto keys, open_keyring_by_volume_key(unverified, access.volume_key.view()));
   NACRE_TRY(complete(access, keyring, *keys));
   return OpenedKeyring{std::move(keys), std::move(access)};
 }

@@ -9,7 +9,6 @@
 
 namespace nacre::metadata {
 
-inline constexpr std::size_t volume_key_size_bytes = 32;
 inline constexpr std::size_t passphrase_key_size_bytes = 32;  // K1; K2 is as long
 inline constexpr std::string_view private_key_aad = "nacre private key";
 

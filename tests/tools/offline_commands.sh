@@ -13,7 +13,7 @@ for command in mkfs.nacre mount.nacre fsck.nacre 'nacre stats' 'nacre sync'; do
   expect 2 'no-such-option' $command --no-such-option "$work/a" "$work/b"
 done
 expect 0 '^nacre [0-9]' nacre version
-expect 2 'nacre: frob is no command; there are backup, file, key, scrub, stats.*umount.*--help' nacre frob
+expect 2 'nacre: frob is no command; there are backup, file, key, lock, scrub, stats.*umount.*--help' nacre frob
 expect 2 'nacre: frob is no command' nacre --json frob "$work/a"
 expect 2 'nacre: key frob is no command; there are list, ' nacre key frob "$work/a"
 expect 2 'nacre: dump frob is no command; there are superblock, ' nacre dump frob "$work/a"

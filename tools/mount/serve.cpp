@@ -8,12 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <optional>
-#include <thread>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -24,30 +22,23 @@
 #include "fs/control/mount_stats.h"
 #include "fs/control/mount_table.h"
 #include "fs/fuse/mount_point.h"
-#include "fs/rotation/rotation.h"
-#include "fs/scrub/scrubber.h"
 #include "gpu_engine/base/mutex.h"
 #include "metadata/backing/volume_lock.h"
-#include "metadata/keys/keyring_keeper.h"
-#include "metadata/keys/keyring_recipients.h"
-#include "tools/cli/engine_option.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/terminal.h"
 #include "tools/cli/volume_access.h"
-#include "tools/cli/volume_age_check.h"
-#include "tools/mount/age_keeper.h"
 #include "tools/mount/end_watch.h"
+#include "tools/mount/lockable_volume.h"
 #include "tools/mount/logging.h"
 #include "tools/mount/mount_control.h"
 #include "tools/mount/sandbox.h"
+#include "tools/mount/wiped_heap.h"
 
 namespace nacre::tools {
 
 namespace {
 
 constexpr std::uint32_t predecessor_wait_ms = 30'000;
-// How often a witness elsewhere is told at most. It may be on a slow disk or a server.
-constexpr std::chrono::milliseconds outside_interval{60'000};
 
 Result<metadata::VolumeLock> lock_volume(const MountPlan& plan, const VolumePlace& place) {
   metadata::LockRequest request{.mode = plan.volume_options.read_only
@@ -147,59 +138,11 @@ class Mount {
   }
 
   Result<> open_volume() {
-    fs::VolumeOptions options = plan_.volume_options;
-    options.may_name_files = may_name_files(log_options_);
-    options.store.chunk_size_bytes = keys_.superblock.chunk_size_bytes;
-    options.store.codec = keys_.superblock.codec;
-    options.store.level = keys_.superblock.level;
-    options.store.padding = keys_.superblock.padding;
-    options.superblock_generation = metadata::generation_to_note(keys_.superblock);
-    NACRE_ASSIGN(auto engine,
-                 engine::Engine::create(engine_options(
-                     plan_.engine, [](std::string_view text) { spdlog::warn("{}", text); })));
-    NACRE_ASSIGN(outside_, open_outside_witness(plan_.witness, keys_, [](std::string_view text) {
-                   spdlog::warn("{}", text);
-                 }));
-    OutsideWitness* const outside = outside_ ? &*outside_ : nullptr;
-    if (!options.read_only) NACRE_TRY(check_age_beforehand(place_, keys_, plan_.secret, outside));
-    options.accept = [this, outside](const metadata::Database& database) {
-      return check_age(place_, keys_, database, plan_.secret, outside);
-    };
-    auto mounted = fs::Mounted::open(place_.directory, keys_.keys, keys_.keyring.generation,
-                                     std::move(engine), options);
-    if (!mounted) return add_context(mounted.error(), place_.path);
-    mounted_ = std::move(*mounted);
-    keyring_.emplace(place_.directory, keys_.keys, keys_.keyring, [this](std::uint64_t generation) {
-      return mounted_->note_keyring_generation(generation);
-    });
-    if (!plan_.volume_options.read_only) {
-      settle_next_key(place_, *keys_.keys);
-      mend_keyring();
-      note_age(mounted_->age(), Witness::Moment::opened);
-      const std::chrono::milliseconds interval(options.commit_interval_ms);
-      age_keeper_.emplace(
-          interval, mounted_->age(), [this] { return mounted_->age(); },
-          [this](const metadata::VolumeAge& age) {
-            note_age(age, Witness::Moment::in_use);
-            return true;
-          });
-      if (outside_) {
-        // It knows nothing of this opening yet. On a thread of its own, since it may be slow.
-        outside_keeper_.emplace(
-            std::max(interval, outside_interval), metadata::VolumeAge(),
-            [this] { return mounted_->age(); },
-            [this](const metadata::VolumeAge& age) {
-              return note_age_outside(age, Witness::Moment::in_use);
-            });
-      }
-    }
-    keys_.access.reset();  // the raw volume key is of no more use
-    rotation_ = std::make_unique<fs::Rotation>(place_.directory, keys_.keys, *keyring_, *mounted_);
-    rotation_->before_new_key(
-        [this](const metadata::KeyTree& next) { remember_next_key(place_, *keys_.keys, next); });
-    rotation_->on_new_key([this] { remember_new_volume(place_, *keys_.keys); });
-    tell_of_foreign_root();
-    return {};
+    volume_.emplace(plan_, place_, may_name_files(log_options_));
+    superblock_ = keys_.superblock;
+    metadata::VolumeKeys keys = std::move(keys_);
+    keys_ = {};
+    return volume_->open(std::move(keys));
   }
 
   Result<> serve(SignalWatch& signals) {
@@ -209,23 +152,21 @@ class Mount {
     }
     fs::FuseOptions fuse = plan_.fuse;
     fuse.watch = true;
-    const fs::ServedVolume volume{.volume = mounted_->volume(),
-                                  .kernel_cache = mounted_->kernel_cache(),
-                                  .pacer = mounted_->compactor().pacer(),
-                                  .block_size_bytes = keys_.superblock.chunk_size_bytes,
-                                  .is_needed = [this] { return mounted_->backups().count() > 0; }};
-    auto session = fs::FuseSession::create(volume, plan_.mountpoint, fuse);
+    fs::ServedVolume served_volume = volume_->opened().served();
+    served_volume.is_needed = [this] {
+      const auto use = volume_->use();
+      return use && (*use)->mounted().backups().count() > 0;
+    };
+    auto session = fs::FuseSession::create(served_volume, plan_.mountpoint, fuse);
     if (!session) {
       // Nothing was written, but the write session is known: leave the volume as clean as it was.
       static_cast<void>(close());
       return tl::unexpected(session.error());
     }
     session_ = std::move(*session);
-    fs::Scrubber scrubber(*mounted_, keys_.superblock.volume_id,
-                          {.may_name_files = may_name_files(log_options_)});
-    scrubber.start();
-    MountControl control(*mounted_, *keyring_, scrubber, *rotation_, *session_, is_sandboxed_);
-    const auto description = describe(plan_, place_, keys_.superblock, *session_);
+    volume_->attach(*session_);
+    MountControl control(*volume_, *session_, is_sandboxed_);
+    const auto description = describe(plan_, place_, superblock_, *session_);
     auto server = fs::ControlServer::start(description, control);
     auto metrics = serve_metrics(control, description);
     if (!server) {
@@ -246,7 +187,7 @@ class Mount {
       spdlog::info("signal {}: unmounting", signal);
       session_->request_exit();
     });
-    rotation_->start();  // goes on with what an earlier mount left
+    volume_->opened().start_work();
     Result<> sandboxed;
     const auto served = session_->run([&] {
       sandboxed = give_up_calls();
@@ -258,9 +199,8 @@ class Mount {
       end.begin();
     }
     metrics.reset();
-    scrubber.close();
-    rotation_->stop();
-    mounted_->compactor().stop();  // begin_closing() waits for a trim that is under way
+    // begin_closing() waits for a trim that is under way.
+    if (const auto use = volume_->use()) (*use)->stop_work();
     if (server) (*server)->begin_closing();
     session_.reset();
     const auto closed = close();
@@ -295,7 +235,9 @@ class Mount {
     if (!metrics_listener_) return nullptr;
     const std::string where = metrics_listener_->description();
     auto server = fs::MetricsServer::start(std::move(*metrics_listener_), [&control, description] {
-      return fs::to_prometheus(fs::gather_stats(control), description);
+      const auto command = control.begin_command();
+      return command ? fs::to_prometheus(fs::gather_stats(control), description)
+                     : fs::locked_to_prometheus(description);
     });
     metrics_listener_.reset();
     if (!server) {
@@ -306,55 +248,6 @@ class Mount {
     return std::move(*server);
   }
 
-  // In a volume that root made, for example, an ordinary user can write nothing. What helps is not
-  // obvious, so the message says it.
-  void tell_of_foreign_root() {
-    if (::geteuid() == 0 || plan_.volume_options.read_only || plan_.fuse.owners.uid) return;
-    const auto root = mounted_->volume().attributes(metadata::root_inode);
-    if (!root || root->uid == ::geteuid() || (root->mode & (S_IWGRP | S_IWOTH)) != 0) return;
-    spdlog::warn(
-        "{}: its root directory belongs to user {}, so you can make nothing in it. Mount it with "
-        "-o uid={} to show everything as yours, or let root give it to you",
-        place_.path, root->uid, ::geteuid());
-  }
-
-  // An earlier change of the keyring may have left this for the next mount. The volume can be used
-  // without it.
-  void mend_keyring() {
-    Result<> mended;
-    if (keys_.access->completed) {
-      mended = keyring_->replace(metadata::confirm_recipient(keys_.keyring, *keys_.access));
-    } else if (keys_.keyring_is_torn) {
-      mended = keyring_->finish_update();
-    }
-    if (!mended) {
-      spdlog::warn("{}: the keyring could not be brought up to date: {}", place_.path,
-                   mended.error().message);
-    }
-  }
-
-  void note_age(const metadata::VolumeAge& age, Witness::Moment moment) const {
-    tools::note_age(place_, keys_, keyring_->generation(), age, moment);
-  }
-
-  // A witness that cannot be reached holds nothing up: it is told when that begins and ends, and at
-  // the closing. Returns whether the witness knows it.
-  bool note_age_outside(const metadata::VolumeAge& age, Witness::Moment moment) {
-    const auto noted =
-        tools::note_age_outside(*outside_, keys_, keyring_->generation(), age, moment);
-    const bool is_closing = moment == Witness::Moment::closed;
-    if (!noted && (is_closing || !outside_is_behind_)) {
-      spdlog::warn(
-          "{}: how far the volume has come could not be kept: {}{}", place_.path,
-          noted.error().message,
-          is_closing ? ". It notices an older state only as of when it was last reached" : "");
-    } else if (noted && outside_is_behind_) {
-      spdlog::info("{}: {} is reached again", place_.path, outside_->name());
-    }
-    outside_is_behind_ = !noted;
-    return noted.has_value();
-  }
-
   // Once all that the start needs has been done: the mount, the watcher, the engine, the sockets.
   // An ordinary user's daemon runs fusermount3, which is set-uid, to unmount, and the driver of a
   // GPU may run programs and make calls of its own.
@@ -362,7 +255,7 @@ class Mount {
 #ifdef NACRE_SANITIZER
     const bool fits = false;
 #else
-    const bool fits = ::geteuid() == 0 && !uses_gpu(mounted_->engine());
+    const bool fits = ::geteuid() == 0 && !uses_gpu(volume_->opened().mounted().engine());
 #endif
     if (plan_.sandbox == SandboxMode::off) return {};
     if (plan_.sandbox == SandboxMode::automatic && !fits) return {};
@@ -387,17 +280,7 @@ class Mount {
 
   // This also gives up the lock: a process that waits for it finds the volume closed.
   Result<> close() {
-    rotation_.reset();
-    outside_keeper_.reset();
-    age_keeper_.reset();
-    const auto closed = mounted_->close();
-    if (closed && !plan_.volume_options.read_only) {
-      note_age(mounted_->age(), Witness::Moment::closed);
-      // While the lock is held: another mount would be told of an older state afterwards.
-      if (outside_) note_age_outside(mounted_->age(), Witness::Moment::closed);
-    }
-    keyring_.reset();
-    mounted_.reset();
+    const auto closed = volume_->close();
     if (!closed) lock_->leave_name();
     lock_.reset();
     return closed;
@@ -408,14 +291,9 @@ class Mount {
   Readiness& readiness_;
   const LogOptions log_options_;
   std::optional<metadata::VolumeLock> lock_;
-  metadata::VolumeKeys keys_;
-  std::unique_ptr<fs::Mounted> mounted_;
-  std::optional<metadata::KeyringKeeper> keyring_;
-  std::optional<OutsideWitness> outside_;
-  bool outside_is_behind_ = false;  // outside_keeper_'s thread's, while there is one
-  std::optional<AgeKeeper> age_keeper_;
-  std::optional<AgeKeeper> outside_keeper_;
-  std::unique_ptr<fs::Rotation> rotation_;
+  metadata::VolumeKeys keys_;  // until the volume is opened
+  metadata::Superblock superblock_;
+  std::optional<LockableVolume> volume_;
   std::unique_ptr<fs::FuseSession> session_;
   std::optional<fs::MetricsListener> metrics_listener_;
   bool usable_ = false;
@@ -436,8 +314,7 @@ Error with_advice(Error error, const std::string& volume) {
 // nearly every thread a heap, and each heap keeps the room of its own peak: writing a file of 1 GB
 // took up to 600 MiB. With one heap it takes 362 MiB and half the page faults, and is no slower.
 void share_heaps() {
-  mallopt(M_ARENA_MAX,
-          static_cast<int>(std::clamp(std::thread::hardware_concurrency() / 2, 1u, 4u)));
+  mallopt(M_ARENA_MAX, static_cast<int>(heap_count()));
 }
 
 }  // namespace

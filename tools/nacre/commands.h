@@ -19,12 +19,14 @@ void add_crypt_command(CLI::App& app, Action& action);
 void add_dump_command(CLI::App& app, Action& action);
 void add_file_command(CLI::App& app, Action& action);
 void add_key_command(CLI::App& app, Action& action);
+void add_lock_command(CLI::App& app, Action& action);
 void add_scrub_command(CLI::App& app, Action& action);
 void add_stats_command(CLI::App& app, Action& action);
 void add_sync_command(CLI::App& app, Action& action);
 void add_top_command(CLI::App& app, Action& action);
 void add_trim_command(CLI::App& app, Action& action);
 void add_umount_command(CLI::App& app, Action& action);
+void add_unlock_command(CLI::App& app, Action& action);
 void add_version_command(CLI::App& app, Action& action);
 void add_web_command(CLI::App& app, Action& action);  // if Nacre has libmicrohttpd
 void add_witness_command(CLI::App& app, Action& action);

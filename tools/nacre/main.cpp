@@ -69,12 +69,14 @@ void add_commands(CLI::App& app, Action& action) {
   add_backup_command(app, action);
   add_file_command(app, action);
   add_key_command(app, action);
+  add_lock_command(app, action);
   add_scrub_command(app, action);
   add_stats_command(app, action);
   add_sync_command(app, action);
   add_top_command(app, action);
   add_trim_command(app, action);
   add_umount_command(app, action);
+  add_unlock_command(app, action);
   add_dump_command(app, action);
   add_bench_command(app, action);
   add_crypt_command(app, action);
@@ -129,8 +131,6 @@ int main(int argc, char** argv) {
                             app.footer(
                                 "Examples:\n"
                                 "  nacre stats ~/private         how a mounted volume is doing\n"
-                                "  nacre backup ~/private /mnt/stick/private\n"
-                                "  nacre umount ~/private\n"
                                 "See also: mkfs.nacre, mount.nacre, fsck.nacre, man nacre");
                             add_commands(app, *action);
                             return [action] { return (*action)(); };

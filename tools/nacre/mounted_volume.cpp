@@ -15,8 +15,8 @@ namespace nacre::tools {
 
 Result<> write_back(const std::string& mountpoint) {
   const int descriptor = ::open(mountpoint.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  // The next request to the daemon reports that it is gone.
-  if (descriptor < 0 && fs::is_end_of_connection(errno)) return {};
+  // The next request to the daemon reports that it is gone, or that the volume is locked.
+  if (descriptor < 0 && (fs::is_end_of_connection(errno) || errno == EIO)) return {};
   if (descriptor < 0) {
     return fail(errno == EACCES ? ErrorCode::permission : ErrorCode::io,
                 fmt::format("{}: {}", mountpoint, strerror(errno)));
