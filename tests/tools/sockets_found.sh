@@ -5,6 +5,7 @@
 # ask, and claim no loss that they did not see. Nothing of that lies in the volume's folder, where
 # plain copies would meet it, unless there is no other place.
 . "$(dirname "$0")/command_harness.sh"
+. "$(dirname "$0")/../support/left_sockets.sh"
 needs_mounts
 v=$work/vault m=$work/private
 mkdir "$m"
@@ -65,7 +66,7 @@ cp_said=$(cp -a "$v" "$work/plain_copy" 2>&1 && tar -cf "$work/plain_copy.tar" -
 [ $? = 0 ] && [ -z "$cp_said" ] || failed "plain copies while it is mounted: $cp_said"
 socket=$(second_socket)
 expect 0 '^$' nacre umount "$m"
-[ ! -e "$socket" ] || failed "$socket is left"
+! is_left_behind "$socket" || failed "$socket is left"
 rm -rf "$work"/plain_copy* "$work/other_copy"
 
 # A name of the source that is not the volume's folder, and a mount that may write nothing there.

@@ -7,6 +7,7 @@ if [ "$(id -u)" = 0 ]; then
   enter_user_view "$@"
 fi
 . "$(dirname "$0")/../support/mount_harness.sh"
+. "$(dirname "$0")/../support/left_sockets.sh"
 is_root || skip "it plays three users; ctest runs the others as an ordinary user"
 command -v fusermount3 >/dev/null || skip "there is no fusermount3"
 
@@ -83,16 +84,6 @@ refused "another's volume" mount_as_user
 chown $user_id:$user_id "$volume"
 
 [ ${#sockets[@]} -gt 0 ] || fail "no control socket was seen"
-# The number of a mount that ended is given to the next one, which may be another test's of this user,
-# in a mount namespace of its own. That one's daemon listens at the socket, or is about to remove it.
-is_left_behind() { # PATH
-  for _ in $(seq 600); do
-    [ -e "$1" ] || return 1
-    ! python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])' "$1" \
-      2>/dev/null || return 1
-    sleep 0.1
-  done
-}
 for socket in "${sockets[@]}"; do
   ! is_left_behind "$socket" || fail "$socket was left behind"
 done

@@ -58,7 +58,7 @@ void add_programs(CLI::App& app, Action& action) {
     CLI::App* command = app.add_subcommand(name, "")->group("")->allow_extras();
     command->callback([&action, name] {
       action = [name] {
-        print_error(fmt::format("give {0} as the first word: nacre {0} --help", name));
+        print_error(fmt::format("give {0} as the first word: nacre help {0}", name));
         return exit_usage;
       };
     });
