@@ -46,6 +46,8 @@ decrypt -o out/nothing out/empty.ncr && cmp empty out/nothing || failed 'an empt
 mkfifo fifo
 cat data >fifo &
 encrypt fifo -o out/fifo.ncr && decrypt out/fifo.ncr && cmp data out/fifo || failed 'a named pipe'
+cat out/fifo.ncr >fifo &
+decrypt fifo -o out/from_fifo && cmp data out/from_fifo || failed 'a container from a named pipe'
 (umask 027 && encrypt <data -o masked.ncr) && check 'the umask' test "$(stat -c %a masked.ncr)" = 640
 no_leftovers 'plain use'
 

@@ -2,6 +2,8 @@
 // nacre crypt: seals single files and streams as a volume's content is sealed, without a volume.
 #include "tools/nacre/crypt.h"
 
+#include <sys/stat.h>
+
 #include <limits>
 #include <memory>
 
@@ -79,9 +81,12 @@ Result<std::vector<metadata::NewRecipient>> read_recipients(const EncryptArgumen
   return recipients;
 }
 
-// The user should not type a passphrase for a file that does not exist.
+// The user should not type a passphrase for a file that does not exist. A pipe is left alone: its
+// writer would take a look for the reading, and end with it.
 Result<> check_single_input(const std::vector<CryptFile>& files) {
   if (files.size() != 1 || files.front().input == standard_stream) return {};
+  struct stat status = {};
+  if (::stat(files.front().input.c_str(), &status) == 0 && S_ISFIFO(status.st_mode)) return {};
   NACRE_TRY(open_input(files.front().input));
   return {};
 }
