@@ -33,7 +33,9 @@ expect 2 'nacre: frob is no command; there are' nacre help frob
 expect 2 'nacre: key frob is no command; there are list' nacre help key frob
 expect 2 'mont is no command.*did you mean mount\?' nacre mont "$v" "$m"
 expect 2 'passwd is no command.*did you mean key passphrase\?' nacre passwd "$v"
-expect 2 'unlock is no command.*did you mean mount\?' nacre unlock "$v"
+expect 8 "vault is a volume: give the mount point.*'nacre mount .*vault MOUNTPOINT' mounts it" nacre unlock "$v"
+expect 8 "vault is a volume: give the mount point" nacre lock "$v"
+expect 8 'is not a Nacre mount' nacre lock "$work"
 not_said 'did you mean' nacre key unlock
 # Alone in a folder, nacre looks for the others where programs are, and else names them.
 mkdir "$work/alone"

@@ -2,6 +2,8 @@
 // nacre lock MOUNTPOINT: the daemon closes the volume and wipes its keys, and the mount stays.
 // nacre unlock MOUNTPOINT: opens it again. This process derives the volume key, and hands it to the
 // daemon that holds the volume's lock; passphrases and private keys never reach the daemon.
+#include <unistd.h>
+
 #include <memory>
 #include <string>
 
@@ -11,6 +13,8 @@
 
 #include "fs/control/control_client.h"
 #include "fs/control/mount_table.h"
+#include "metadata/superblock.h"
+#include "metadata/text/exact_bytes.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/hardening.h"
@@ -31,8 +35,19 @@ bool says(const json& reply, const char* name) {
   return at != reply.end() && at->is_boolean() && at->get<bool>();
 }
 
+// The mount at a path. A user may give the volume instead, which may be mounted or not.
+Result<fs::MountEntry> find_mount(const std::string& path) {
+  auto mount = fs::find_nacre_mount(path);
+  const std::string superblock = fmt::format("{}/{}", path, metadata::superblock_file);
+  if (mount || ::access(superblock.c_str(), F_OK) != 0) return mount;
+  return fail(mount.error().code,
+              fmt::format("{0} is a volume: give the mount point. If the volume is not mounted, "
+                          "'nacre mount {0} MOUNTPOINT' mounts it",
+                          path));
+}
+
 Result<> lock_mount(const std::string& path) {
-  NACRE_ASSIGN(const auto mount, fs::find_nacre_mount(path));
+  NACRE_ASSIGN(const auto mount, find_mount(path));
   // Asks whether the daemon answers, before anything that would wait for it.
   { NACRE_ASSIGN(auto client, fs::ControlClient::connect(mount)); }
   const Patience patience(
@@ -52,18 +67,18 @@ Result<> lock_mount(const std::string& path) {
 // The volume's folder, as the daemon names it and as its lock confirms.
 Result<VolumePlace> place_of(const fs::MountEntry& mount, const fs::ControlClient& client,
                              const json& info) {
-  const auto volume = info.find("volume");
-  if (volume == info.end() || !volume->is_string()) {
+  const auto volume = metadata::get_bytes(info, "volume");
+  if (!volume) {
     return fail(ErrorCode::io, fmt::format("the daemon of {} does not say which volume it serves",
                                            mount.mountpoint));
   }
-  NACRE_ASSIGN(auto place, find_volume(volume->get<std::string>()));
+  NACRE_ASSIGN(auto place, find_volume(*volume));
   NACRE_TRY(client.check_serves(mount, place.path));
   return place;
 }
 
 Result<> unlock_mount(const std::string& path, const SecretOptions& options) {
-  NACRE_ASSIGN(const auto mount, fs::find_nacre_mount(path));
+  NACRE_ASSIGN(const auto mount, find_mount(path));
   NACRE_ASSIGN(auto client, fs::ControlClient::connect(mount));
   NACRE_ASSIGN(const auto info, client.request("info"));
   if (!says(info, "locked")) {
