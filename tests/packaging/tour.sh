@@ -21,6 +21,7 @@ mount.nacre --witness FILE
 mount.nacre vault private
 nacre key add vault --recovery
 nacre key remove --revoke
+nacre lock
 nacre sync
 nacre web
 END
@@ -40,6 +41,10 @@ echo ALL RAN
 nacre key add vault --recovery
 : >witness
 mount.nacre --witness witness vault private
+nacre lock private
+! ls private
+nacre unlock private
+ls private
 nacre umount private
 [ -s witness ]
 fsck.nacre --scrub vault
@@ -54,7 +59,7 @@ mkdir "$work/scratch"
 cd "$work/scratch"
 pass='correct horse battery staple'
 passes=()
-for _ in $(seq 12); do passes+=("$pass"); done
+for _ in $(seq 13); do passes+=("$pass"); done
 got=0
 timeout 600 python3 -B "$root/tests/tools/answer_prompts.py" "${passes[@]}" \
   -- bash "$work/script" >"$work/shown" 2>&1 || got=$?
