@@ -50,7 +50,7 @@ class Mapping {
       : size_(size), bytes_(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, at)) {
     EXPECT_NE(bytes_, MAP_FAILED);
   }
-  ~Mapping() { munmap(bytes_, size_); }
+  ~Mapping() { unmap(bytes_, size_); }
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
   char* bytes() const { return static_cast<char*>(bytes_); }

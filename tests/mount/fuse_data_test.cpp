@@ -67,7 +67,7 @@ TEST_F(FuseData, seeking_sees_pages_that_the_kernel_still_holds) {
   ASSERT_NE(mapped, MAP_FAILED);
   std::memcpy(mapped, "mapped", 6);
   EXPECT_EQ(lseek(file, 10 * block, SEEK_DATA), 20 * block);
-  munmap(mapped, 4096);
+  unmap(mapped, 4096);
 }
 
 TEST_F(FuseData, seeking_leaves_data_in_the_kernels_cache) {
@@ -178,7 +178,7 @@ TEST_F(FuseData, mapped_pages_and_calls_agree) {
   EXPECT_EQ(std::string(back, 4), "page");
   ASSERT_EQ(msync(mapped, 8192, MS_SYNC), 0);
   EXPECT_EQ(kept("f").substr(5000, 4), "page");
-  munmap(mapped, 8192);
+  unmap(mapped, 8192);
 }
 
 TEST_F(FuseData, direct_and_cached_access_agree) {

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -152,6 +153,11 @@ void put(const std::string& path, std::string_view content, mode_t mode) {
   const File file(path, O_WRONLY | O_CREAT | O_TRUNC, mode);
   ASSERT_GE(file, 0) << path << ": " << strerror(errno);
   ASSERT_EQ(write(file, content.data(), content.size()), static_cast<ssize_t>(content.size()));
+}
+
+void unmap(void* mapped, std::size_t size) {
+  static_cast<void>(::msync(mapped, size, MS_SYNC));
+  ::munmap(mapped, size);
 }
 
 std::string get(const std::string& path) {

@@ -115,6 +115,11 @@ metadata::InodeNumber inode_of(const std::string& path);
 struct stat stat_of(const std::string& path);
 void put(const std::string& path, std::string_view content, mode_t mode = 0644);
 std::string get(const std::string& path);
+// Unmaps a shared mapping of a file in a mount that this process serves. munmap(2) writes out the
+// times of a file that was written by the mapping, and holds the process's lock on its memory while
+// it waits for the answer. A serving thread that has a page fault then never answers, and the
+// process cannot be killed. So what is dirty is written out before.
+void unmap(void* mapped, std::size_t size);
 // 0 or errno.
 template <typename Call>
 int errno_of(Call call) {

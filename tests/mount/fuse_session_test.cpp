@@ -121,7 +121,7 @@ TEST_F(FuseSessionLife, leaves_its_users_nothing_to_write_into) {
   int ended = 0;
   ASSERT_EQ(waitpid(child, &ended, 0), child);
   EXPECT_TRUE(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGBUS) << ended;
-  munmap(mapped, 4096);
+  unmap(mapped, 4096);
 }
 
 TEST_F(FuseSessionLife, goes_on_for_open_files_after_a_lazy_unmount) {
