@@ -128,7 +128,7 @@ TEST_F(FuseRefusedPages, of_a_mapping_go_and_can_be_written_again) {
   std::memset(mapped, 'C', size);
   EXPECT_EQ(msync(mapped, size, MS_SYNC), 0);
   EXPECT_TRUE(kept("f") == std::string(size, 'C'));
-  munmap(mapped, size);
+  unmap(mapped, size);
 }
 
 TEST_F(FuseRefusedPages, that_are_dirty_again_are_written_not_lost) {
@@ -154,7 +154,7 @@ TEST_F(FuseRefusedPages, that_are_dirty_again_are_written_not_lost) {
       ASSERT_EQ(now[at], content) << "round " << round << ", " << at;
     }
   }
-  munmap(mapped, size);
+  unmap(mapped, size);
 }
 
 TEST_F(FuseRefusedPages, behind_the_end_leave_no_longer_file_once_it_is_closed) {
@@ -197,7 +197,7 @@ TEST_F(FuseRefusedPages, of_a_writer_without_a_pause_keep_nobody_waiting) {
   while (sync_errno(File(path("f"), O_RDWR)) != 0)
     wait_for_the_kernel();
   EXPECT_TRUE(shown(path("f")) == std::string(size, 'A'));
-  munmap(mapped, size);
+  unmap(mapped, size);
 }
 
 }  // namespace
