@@ -30,7 +30,7 @@ class PlanDraw {
  public:
   PlanDraw(const metadata::KeyTree& keys, const PlanSeed& seed) : keys_(keys), seed_(seed) {}
 
-  // Fills `to` with bytes that look random to everyone who does not have the volume's keys.
+  // Fills `to` with bytes that cannot be told from random ones without the volume's keys.
   void fill(MutableByteView to);
   std::int64_t seconds() const;  // the time of the seed
 

@@ -17,7 +17,7 @@
 namespace nacre::tests {
 namespace {
 
-// Bytes that look like a record to everyone who has no keys.
+// Bytes that look like a record to a reader without keys.
 Bytes make_record(std::size_t size, std::mt19937& random) {
   Bytes bytes(size);
   for (std::size_t i = engine::record_header_size_bytes; i < size; i += 61)

@@ -35,7 +35,7 @@ class AlikeMessages : public testing::Test {
                                    .output_capacity = size});
   }
   bool are_alike() const { return find_alike(payload_).has_value(); }
-  // Changes so many messages that a sample must see it.
+  // Changes enough messages for every sample to contain one of them.
   void set_half(const auto& change) {
     for (std::size_t i = count / 2; i < count; ++i)
       change(payload_.messages[i]);
